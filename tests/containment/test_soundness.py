@@ -71,6 +71,7 @@ def test_enough_of_the_cases_say_something():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1_200)
 def test_twenty_thousand_matches_without_a_violation():
     seen: Counter[str] = Counter()
     forms: set[str] = set()

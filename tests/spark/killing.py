@@ -75,8 +75,8 @@ _WORDS = {
 class Serving:
     """`tidings serve`, started and killed; all that ever comes of it has a mark in its environment."""
 
-    def __init__(self, folder: Path, *options: str) -> None:
-        self.folder, self.options = folder, options
+    def __init__(self, folder: Path, *options: str, command: str = "serve", data: str = "data") -> None:
+        self.folder, self.options, self.command, self.data = folder, options, command, data
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
@@ -87,7 +87,7 @@ class Serving:
     def start(self) -> None:
         name, value = self.mark.split("=")
         script = Path(__file__).with_name("quick_serve.py")
-        command = [sys.executable, str(script), "serve", "--data", "data"]
+        command = [sys.executable, str(script), self.command, "--data", self.data]
         command += ["--port", str(self.port), "--allow-network", "127.0.0.0/8", *self.options]
         with (self.folder / "said").open("ab") as said:
             self.process = subprocess.Popen(

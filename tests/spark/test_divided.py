@@ -26,6 +26,7 @@ from tidings.storage import versions
 from tidings.storage.divided_index import DividedIndex
 from tidings.storage.division import Division
 from tidings.storage.event_log import EventLog
+from tidings.storage.part_loads import counted_matches
 from tidings.storage.versions import Change
 
 from .conftest import rows
@@ -203,6 +204,9 @@ def test_a_stream_replays_exactly_and_keeps_the_order_of_the_log(
     visits = DividedIndex.forwards(versions.open(tmp_path / "index", before), to_table(EVENTS))  # type: ignore[arg-type]
     assert batches[0].visits.forwards == len(visits.event)
     assert 0 < batches[0].visits.false_positives < batches[0].visits.forwards
+    counted = counted_matches(tmp_path / "index", before.base, engine())
+    assert counted is not None
+    assert counted.matches.sum() >= sum(sum(batch.visits["matches"]) for batch in batches)
 
 
 def test_subscriptions_of_a_frame(spark: SparkSession, tmp_path: Path) -> None:

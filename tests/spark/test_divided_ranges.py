@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from tidings.spark.stream import deliver
 from tidings.spark.task_index import TaskIndex
 from tidings.storage import versions
 from tidings.storage.event_log import EventLog, Offset, Position
+from tidings.storage.part_loads import counted_matches
 from tidings.storage.part_visits import total
 
 from .test_slices import Killed, Recorded, by_event, engine, expected, matcher, written
@@ -114,6 +116,12 @@ def test_a_micro_batch_of_the_service_goes_on_after_the_slices_that_are_recorded
     assert visits.forwards >= SPLIT.parts * 1_231, "what a slice leaves out is visited again"
     assert len(recorder.answers()) <= sum(visits["matches"])
     assert all(visits["opened"]) or not small
+    counted = counted_matches(tmp_path / "index", version.base, engine())
+    assert counted is not None
+    assert np.all(counted.matches > 0)
+    assert np.all(counted.matches <= visits["matches"]), (
+        "a slice at whose record it was killed is not counted"
+    )
 
 
 def test_the_stream_of_the_service_with_little_memory(spark: SparkSession, tmp_path: Path) -> None:

@@ -171,6 +171,7 @@ def test_a_divided_index_answers_as_the_undivided(seed: int, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(7_200)
 def test_many_divided_indexes_answer_as_the_undivided(tmp_path: Path) -> None:
     contained = mergers = 0
     for seed in range(100, 2_100):

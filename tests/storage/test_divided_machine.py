@@ -105,6 +105,7 @@ def test_a_life_of_changes() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(7_200)
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_many_lives_of_changes() -> None:
     run(examples=200, steps=30)

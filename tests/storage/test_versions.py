@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import resource
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -19,7 +20,7 @@ from tidings.errors import IndexFileError, TidingsError
 from tidings.kinds.joins.schema.table import Table
 from tidings.kinds.networks.network import Network
 from tidings.language.parser import parse
-from tidings.storage import versions
+from tidings.storage import version_opening, version_writing, versions
 from tidings.storage.versions import Change, NetworkChange, Version
 
 EVENT = Event.from_rdf("<urn:tidings:a> <urn:tidings:p> 5 .", "turtle", id="e")
@@ -236,14 +237,14 @@ def test_changes_appended_while_a_tail_is_folded(root: Path) -> None:
 def meanwhile(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], object]]:
     """What is done once, after a new base was written aside and before it is the current one."""
     to_do: list[Callable[[], object]] = []
-    write = versions._write
+    write = version_writing._write
 
     def and_then(*args: Any) -> None:
         write(*args)
         while to_do:
             to_do.pop()()
 
-    monkeypatch.setattr(versions, "_write", and_then)
+    monkeypatch.setattr(version_writing, "_write", and_then)
     return to_do
 
 
@@ -616,3 +617,15 @@ def test_a_new_numbering_of_joins_has_a_new_name(tmp_path: Path) -> None:
     (tmp_path / "v3" / "joins" / "tables.json").write_text("{}")
     versions.publish(tmp_path, over_tables(b=DEAR))
     assert numbering() != first
+
+
+def test_an_index_whose_folder_is_gone_is_not_kept_open(tmp_path: Path) -> None:
+    for name in ("gone", "there"):
+        engine = Engine()
+        engine.subscribe("s", "WHERE a = 1")
+        version = versions.publish(tmp_path / name, engine)
+        versions.open(tmp_path / name, version)
+        if name == "gone":
+            shutil.rmtree(tmp_path / name, ignore_errors=True)  # its checksums may be looked at meanwhile
+    kept = {root.name for root in version_opening._opened if root.parent == tmp_path.resolve()}
+    assert kept == {"there"}

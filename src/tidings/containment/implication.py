@@ -224,7 +224,7 @@ def _is_a_implies(known: Condition, wanted: IsA, taxonomy: Taxonomy) -> bool:
 
 
 def _is_below(cls: Iri, above: str, taxonomy: Taxonomy) -> bool:
-    # Not by `is_a`: a class may also be an instance, and what is below it is none.
+    # Not by `is_a`: a class may also be an instance, and its subclasses are no instances.
     return cls.value == above or above in taxonomy.classes_above(cls.value)
 
 

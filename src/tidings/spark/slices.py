@@ -42,6 +42,7 @@ from tidings.spark.task_index import TaskIndex
 from tidings.storage import operator_feedback, versions
 from tidings.storage.divided_index import visits_of
 from tidings.storage.event_log import EventLog, Offset, Position
+from tidings.storage.part_loads import add_visits
 from tidings.storage.part_visits import PartVisits, total
 
 SLICE = 20_000  # answers after which a slice ends
@@ -115,9 +116,7 @@ class SliceMatcher:
         if self._size.is_small(events) and not self._has_calls(batch.version):
             self._match_here(batch, start)
         else:
-            with _RecordingThread(
-                partial(self._recorder.record, batch), self._context.defaultParallelism
-            ) as record:
+            with _RecordingThread(partial(self._record, batch), self._context.defaultParallelism) as record:
                 learnt = merged(self._match_in_tasks(batch.version, start, end, record))
             base = versions.Version.parse(batch.version).base
             operator_feedback.record(self._index, batch.query, base, batch.number, learnt)
@@ -135,8 +134,12 @@ class SliceMatcher:
         began = time.perf_counter()
         for part in slices(index, self._log, start, batch.range.end, self._answers):
             self._size.matched_here(part.events, len(part.notifications), time.perf_counter() - began)
-            self._recorder.record(batch, part)
+            self._record(batch, part)
             began = time.perf_counter()
+
+    def _record(self, batch: MicroBatch, part: Slice) -> None:
+        self._recorder.record(batch, part)
+        add_visits(self._index, batch.query, versions.Version.parse(batch.version).base, part.visits)
 
     def _match_in_tasks(
         self, version: str, start: Position, end: Offset, record: Callable[[Slice], None]

@@ -25,6 +25,7 @@ from tidings.spark import output as outputs
 from tidings.spark.batch_size import BatchSize
 from tidings.spark.code_pickle import Operators, pickle_code
 from tidings.spark.joins import stream as join_stream
+from tidings.spark.joins.change_extract import WHOLE_ROWS, OutputForm
 from tidings.spark.micro_batches import Answer, Folder, MicroBatches, ParquetOutput, Sink, lock_stream
 from tidings.spark.offsets import batch_range
 from tidings.spark.output import Batch
@@ -35,6 +36,7 @@ from tidings.spark.task_index import TaskIndex
 from tidings.spark.worker_python import need_package
 from tidings.storage import operator_feedback, remote_index, versions
 from tidings.storage.event_log import EventLog, Offset
+from tidings.storage.part_loads import add_visits
 
 
 def run(
@@ -79,6 +81,7 @@ def run(
         done = outputs.write(events, task_index, output, query=query, batch=batch)
         if not remote_index.is_address(root):
             operator_feedback.record(Path(root), query, base, batch, done.learnt)
+            add_visits(Path(root), query, base, done.visits)
         parquet.report(spark, done)
 
     batches = MicroBatches(root, pickled, interval, available_now, allowed)
@@ -107,12 +110,14 @@ def deliver(
     start: Offset | None = None,
     edge: Offset | None = None,
     memory: int | None = None,
+    members: str | None = None,
 ) -> Stream:
     """Start matching a log against an index; `recorder` is given the answers in slices. Micro-batches of up to `small`
     events are matched without a Spark job (None: learnt; 0: never). Joins write to `output` first, as in `run`.
 
     A stream without a checkpoint begins at `start`, and its joins, which need all changes, at the log's first event: no
-    micro-batch of them reads across the `edge`, up to which their notifications exist already."""
+    micro-batch of them reads across the `edge`, up to which their notifications exist already. Joins whose ids begin with
+    `members` are answered by messages of a scheme for all of them."""
     log, index = Path(log).absolute(), Path(index).absolute()
     output, checkpoint = Path(output).absolute(), Path(checkpoint).absolute()
     pickled = pickle_code(operators, ())
@@ -139,7 +144,8 @@ def deliver(
     events = events.option("start", str(start or ""))
     changes = changes.option("edge", str(edge or ""))
     batches = MicroBatches(index, pickled, memory=memory)
-    return _start(spark, (events, changes), batches, parquet, checkpoint, match)
+    form = join_stream.member_form(members)
+    return _start(spark, (events, changes), batches, parquet, checkpoint, match, form=form)
 
 
 def _start(
@@ -149,6 +155,8 @@ def _start(
     parquet: ParquetOutput,
     checkpoint: Path,
     match: Answer,
+    *,
+    form: OutputForm = WHOLE_ROWS,
 ) -> Stream:
     """Starts the query that matches, and the one that keeps joins if the index has tables, each with its reader."""
     events, changes = readers
@@ -159,7 +167,8 @@ def _start(
         running.append(batches.start(events.load(), checkpoint, match))
         if (tables := join_stream.declared_tables(batches.index)) != join_stream.NO_TABLES:
             changes = changes.option("tables", tables)
-            running.append(join_stream.start(spark, changes.load(), batches, parquet, checkpoint / "joins"))
+            folder = checkpoint / "joins"
+            running.append(join_stream.start(spark, changes.load(), batches, parquet, folder, form=form))
         return Stream(running, lock)
     except BaseException:
         for handle in running:

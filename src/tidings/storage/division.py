@@ -38,7 +38,7 @@ from tidings.engine.engine import BroadSubscription, Engine
 from tidings.errors import IndexFileError, TidingsError
 from tidings.kinds.operators.functions.operator import Operator
 from tidings.language.query import Query
-from tidings.storage.part_layout import PartLayout, contained_parts, split_parts
+from tidings.storage.part_layout import CountedMatches, PartLayout, contained_parts, split_parts
 
 PLACES = ("split", "contain", "auto")
 MAX_PARTS = 1_000
@@ -100,7 +100,7 @@ class Division(NamedTuple):
     mergers: int = 0
     """How many there are; they are behind the subscriptions of the front."""
     loads: tuple[float, ...] = ()
-    """The share of each part in the matches of the sample that it was divided by; nothing without one."""
+    """The share of each part in the matches that it was divided by, counted or of a sample; nothing without any."""
 
     @property
     def placement(self) -> Placement:
@@ -167,10 +167,11 @@ def divide(
     placement: Placement,
     parents: np.ndarray | None = None,
     summaries: Summaries | None = None,
+    counted: CountedMatches | None = None,
 ) -> Division:
     """Writes an engine as a divided base. `parents` has for each live subscription of the index, in their order, the
     position of one that contains it, or -1; without it, the forest of containment is made. Subscriptions that `summaries` match
-    together are placed together."""
+    together are placed together. Parts are balanced by the matches that were `counted`, or else by those of the summaries."""
     check(placement)
     engine.save(base / "front")  # it folds, so that all are live
     index, place = engine.index, placement.place
@@ -181,7 +182,7 @@ def divide(
         parents = forest.parents(engine)
     contained = divisible & _has_container(parents, count)
     mergers: list[Query] = []
-    measured = _measured(engine, summaries)
+    measured = _measured(engine, summaries, counted)
     if place == "contain":
         mergers, above = _merged(engine, parents, divisible & ~contained, placement.merge)
         divisible &= above[:count] >= 0
@@ -261,8 +262,10 @@ def _merged(
     return mergers, np.append(above, np.full(len(mergers), -1))
 
 
-def _measured(engine: Engine, summaries: Summaries | None) -> tuple[np.ndarray, np.ndarray]:
-    """Of each subscription the first summary that matches it, -1 without one, and how many matches of the sample it has."""
+def _measured(
+    engine: Engine, summaries: Summaries | None, counted: CountedMatches | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Of each subscription the first summary that matches it, -1 without one, and its matches: of the sample, or as they were counted."""
     count = len(engine.index.subscriptions)
     first, matches = np.full(count, -1), np.zeros(count)
     owned = forest.patterns_of(engine)
@@ -271,7 +274,7 @@ def _measured(engine: Engine, summaries: Summaries | None) -> tuple[np.ndarray, 
         subscription = owned.subscription[row]
         first[subscription[::-1]] = summary[::-1]
         np.add.at(matches, subscription, summaries.matches[summary])
-    return first, matches
+    return first, matches if counted is None else counted.by_subscription(matches)
 
 
 def check(placement: Placement) -> None:
@@ -285,7 +288,7 @@ def check(placement: Placement) -> None:
 def _forest_of(
     engine: Engine, parents: np.ndarray | None, divided: np.ndarray, container: np.ndarray
 ) -> Trees:
-    """The trees that parents make of what is divided; `container` has the number in the front of what each is below."""
+    """The trees that parents make of what is divided; `container` has the number of each one's container in the front."""
     assert parents is not None
     members = np.bincount(container, minlength=1)
     largest = np.argsort(-members, kind="stable")[:_NAMED_TREES]

@@ -1,12 +1,12 @@
 """Which part each divided subscription is in, and which parts an entry of the front leads to. RSS cluster, 3.1.
 
-With the place `contain`, subscriptions that match together lie *together*: they are ordered by the summary that matches their
-container, then by the container, and the order is cut into parts. So an event visits few parts. The paper puts them *apart*, one after
-the other into all parts, so that one event is matched by many machines at once; a batch of events keeps all of them busy anyway
-(docs/decisions/mergers.md has both measured).
+With the place `contain`, subscriptions that match the same events are in the same part (*together*): they are ordered by the summary that matches their
+container, then by the container, and this sequence is cut into parts. So an event visits few parts. The paper puts them *apart*, in turn
+into all parts, so that many machines match one event at once; batches of events keep all machines busy too (docs/decisions/mergers.md has
+measurements of both).
 
-The cut goes by numbers, which are memory, and by the matches that were measured, which are time: a part has at most half as many
-subscriptions more than the average.
+The sequence is cut by the number of subscriptions, which is memory, and by matches, which are time: those that were counted in the parts
+of the last base, or else those of the sample. A part has at most 1.5 times the average number of subscriptions.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import numpy as np
 
 
 class PartLayout(NamedTuple):
-    """The part of each subscription, -1 for the front. Of those that are in parts, `container` has the number in the front of what each is
-    below; None where everything visits every part."""
+    """The part of each subscription, -1 for the front. `container` has, for each subscription in a part, the number of its container in the
+    front; None if every event visits every part."""
 
     part: np.ndarray
     parts: int
@@ -38,6 +38,24 @@ class PartLayout(NamedTuple):
         inside = self.part >= 0
         found = np.bincount(self.part[inside], matches[inside], minlength=self.parts)
         return tuple((found / found.sum()).round(4).tolist()) if found.any() else ()
+
+
+class CountedMatches(NamedTuple):
+    """Of each live subscription, in their order, the part that it was in, or -1; and the matches that were counted in each part."""
+
+    part: np.ndarray
+    matches: np.ndarray
+
+    def by_subscription(self, sampled: np.ndarray) -> np.ndarray:
+        """The matches of a part, divided among its subscriptions by those that they have in a sample. One that was in no part gets
+        the average."""
+        inside, weight = self.part >= 0, sampled + 1.0  # nothing in a sample is not never
+        part, weight = self.part[inside], weight[inside]
+        sums = np.bincount(part, weight, minlength=len(self.matches))
+        found = np.zeros(len(self.part))
+        found[inside] = weight * (self.matches / np.maximum(sums, 1))[part]
+        found[~inside] = found[inside].mean() if inside.any() else 0
+        return found
 
 
 def split_parts(divided: np.ndarray, parts: int) -> PartLayout:
@@ -64,7 +82,7 @@ def contained_parts(
     if np.any(divided[container[container < count]]):
         raise ValueError("parents go in a circle; give each of equal subscriptions but one a parent")
     summary, matches = measured
-    # A merger is where the first of its members is.
+    # A container has the first summary of its members.
     of_container = np.full(len(above), len(above))
     np.minimum.at(of_container, container, np.where(summary[members] < 0, len(above), summary[members]))
     order = members[np.lexsort((members, container, of_container[container]))]
@@ -78,7 +96,7 @@ def contained_parts(
 
 
 def top(above: np.ndarray) -> np.ndarray:
-    """Of each the last one above it, or itself."""
+    """The root of each one's tree, which is itself if it has no parent."""
     found = np.where(above >= 0, above, np.arange(len(above)))
     for _ in range(max(1, len(above)).bit_length()):
         found = found[found]
@@ -86,7 +104,7 @@ def top(above: np.ndarray) -> np.ndarray:
 
 
 def _cut(matches: np.ndarray, parts: int) -> np.ndarray:
-    """The part of each of a sequence, so that all have the same share of it and of the matches."""
+    """The part of each subscription of a sequence: all parts have about the same number of them, and of matches."""
     weight = 2 / max(1, len(matches)) + matches / max(1, matches.sum())
     before = np.cumsum(weight) - weight / 2
     found: np.ndarray = np.minimum(parts - 1, before / max(weight.sum(), 1e-9) * parts).astype(np.int32)

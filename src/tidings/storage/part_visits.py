@@ -18,15 +18,11 @@ import numpy as np
 COUNTS = ("forwards", "false_positives", "matches", "opened")
 
 
-def _nothing() -> np.ndarray:
-    return np.zeros((len(COUNTS), 0), dtype=np.int64)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class PartVisits:
     """A row for each of COUNTS, a column for each part."""
 
-    counts: np.ndarray = field(default_factory=_nothing)
+    counts: np.ndarray = field(default_factory=lambda: np.zeros((len(COUNTS), 0), dtype=np.int64))
 
     def __bool__(self) -> bool:
         return bool(self.counts.any())
@@ -38,6 +34,10 @@ class PartVisits:
         """One of COUNTS by part."""
         found: list[int] = self.counts[COUNTS.index(name)].tolist()
         return found
+
+    @property
+    def parts(self) -> int:
+        return int(self.counts.shape[1])
 
     @property
     def forwards(self) -> int:
@@ -65,12 +65,16 @@ class PartVisits:
         return cls(np.array(lists, dtype=np.int64).reshape(len(COUNTS), -1))
 
 
+def no_visits(parts: int) -> PartVisits:
+    return PartVisits(np.zeros((len(COUNTS), parts), dtype=np.int64))
+
+
 def total(visits: Iterable[PartVisits]) -> PartVisits:
     """The counts of all. Where an index was divided otherwise meanwhile, some have more parts than others."""
     found = list(visits)
-    counts = np.zeros((len(COUNTS), max((each.counts.shape[1] for each in found), default=0)), dtype=np.int64)
+    counts = no_visits(max((each.parts for each in found), default=0)).counts
     for each in found:
-        counts[:, : each.counts.shape[1]] += each.counts
+        counts[:, : each.parts] += each.counts
     return PartVisits(counts)
 
 

@@ -32,6 +32,7 @@ from tidings.model.batch import Batch
 from tidings.model.event import to_table
 from tidings.storage.divided_index import DividedIndex
 from tidings.storage.division import Placement, divide, size_of
+from tidings.storage.part_layout import CountedMatches
 
 _FILE = "placement.json"
 _EVENTS, _RUNS = 200, 3
@@ -40,12 +41,13 @@ _WHOLE = 0.9  # what is hardly faster than the whole index is not worth a divisi
 
 
 class BuildFacts(NamedTuple):
-    """What is known of an index beside its subscriptions: the forest of containment, events like those to come, and how many bytes of it a
-    process may have open."""
+    """What is known of an index beside its subscriptions: the forest of containment, events like those to come, how many bytes of it a
+    process may have open, and the matches that were counted in its parts."""
 
     parents: np.ndarray | None = None
     sample: pa.Table | None = None
     memory: int | None = None
+    counted: CountedMatches | None = None
 
 
 NO_FACTS = BuildFacts()
@@ -94,7 +96,7 @@ def write_best(
     engine: Engine, base: Path, placement: Placement, summaries: Summaries | None, facts: BuildFacts
 ) -> Choice:
     """Writes an engine as a base with the place that is best."""
-    parents, sample, memory = facts
+    parents, sample, memory, counted = facts
     engine.save(base)
     size = size_of(base)
     if len(engine) < _FEW and (memory is None or size <= memory):
@@ -105,7 +107,7 @@ def write_best(
     aside = base.with_name(base.name + "-contain")
     shutil.rmtree(aside, ignore_errors=True)
     try:
-        division = divide(engine, aside, contain, parents, summaries)
+        division = divide(engine, aside, contain, parents, summaries, counted)
         whole = _time(lambda: _find(engine, events))
         index = DividedIndex.open(aside, division, operators=engine.operators, kinds=engine.own_kinds)
         taken = {"replicate": whole, "split": _split(engine, placement.parts, events, whole)}
