@@ -276,6 +276,39 @@ def test_a_replica_applies_what_a_client_hears(joining: Served) -> None:
     assert replica.rows("stocks") == [{"symbol": "SAP", "per": 70.0, "since": date(2026, 1, 31)}]
 
 
+def test_a_payload_is_sent_once(tmp_path: Path, running: Callable[..., Running]) -> None:
+    products = Table("products", {"id": "integer", "rating": "integer", "photo": "text"}, ["id"], ["photo"])
+    columns = '{ id = "integer", rating = "integer", photo = "text" }'
+    (tmp_path / "t.toml").write_text(f'[products]\ncolumns = {columns}\nkey = ["id"]\npayload = ["photo"]')
+    text, photo = "SELECT * FROM products WHERE rating >= 6", "p" * 5_000
+    rows = [{"id": 1, "rating": rating, "photo": photo} for rating in (7, 8, 9)]
+    with running(tables=tmp_path / "t.toml") as served, Client(served.url) as client:
+        replica, good = Replica(text, [products]), client.subscribe(text)
+        stream = client.listen(good, after=0, payload="once")
+        client.publish(Event.snapshot(good.id))
+        assert replica.apply(next(stream))
+        client.publish([Event.insert("products", rows[0])])
+        client.publish([Event.update("products", row) for row in rows[1:]])
+        heard = list(islice(stream, 3))
+        assert sum(photo in str(one) for one in heard) == 1
+        assert all(replica.apply(one) for one in heard)
+        assert replica.missing is None
+        assert replica.rows("products") == rows[2:]
+        whole = list(client.notifications(good, after=0))
+        assert sum(photo in str(one.changes) for one in whole) == 3
+        page = served.http.get(f"/api/subscriptions/{good.id}/notifications?payload=once&after=0").json()
+        assert str(page).count(photo) == 1
+
+    async def same(url: str) -> None:
+        async with AsyncClient(url) as client:
+            stream = client.listen(good, after=0, payload="once")
+            assert sum([photo in str(await anext(stream)) for _ in range(4)]) == 1
+            await stream.aclose()
+
+    with running(tables=tmp_path / "t.toml") as served:
+        asyncio.run(same(served.url))
+
+
 def test_tables_rows_and_snapshots(joining: Served) -> None:
     with Client(joining.url) as client:
         assert client.tables() == [STOCKS]

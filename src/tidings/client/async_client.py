@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast
 from weakref import WeakSet
 
 import httpx
@@ -181,19 +181,23 @@ class AsyncClient(Connection):
         subscription: Subscription | str | Iterable[Subscription | str] | None = None,
         *,
         after: int | None = None,
+        payload: Literal["always", "once"] = "always",
     ) -> AsyncGenerator[Notification, None]:
         """Yields new notifications, or those after this number, as they come; of one subscription, several, or all
         of the caller's. A broken connection is opened again at the same position. Ends when the subscription
-        does."""
-        stream = self._listen(self._ids(subscription), after)
+        does. With a `payload` of "once" rows are without payload columns that a `Replica` of the subscription
+        has, and fills in."""
+        stream = self._listen(self._ids(subscription), after, payload)
         self._streams.add(stream)
         return stream
 
-    async def _listen(self, ids: list[str] | None, after: int | None) -> AsyncGenerator[Notification, None]:
+    async def _listen(
+        self, ids: list[str] | None, after: int | None, payload: str
+    ) -> AsyncGenerator[Notification, None]:
         parser = Parser((await self.status()).last_number if after is None else after)
         while True:
             try:
-                async with aclosing(self._pieces(ids, parser)) as pieces:
+                async with aclosing(self._pieces(ids, parser, payload)) as pieces:
                     async for notification in pieces:
                         yield notification
             except ServiceError as error:
@@ -329,9 +333,11 @@ class AsyncClient(Connection):
                     raise
                 await asyncio.sleep(calls.pause(attempt, error.retry_after))
 
-    async def _pieces(self, ids: list[str] | None, parser: Parser) -> AsyncGenerator[Notification, None]:
+    async def _pieces(
+        self, ids: list[str] | None, parser: Parser, payload: str
+    ) -> AsyncGenerator[Notification, None]:
         parser.begin()
-        request = self._request(calls.stream(ids, parser.last))
+        request = self._request(calls.stream(ids, parser.last, payload))
         # Every generator is closed by the one around it: left to the event loop, two of them are closed at once, which fails.
         try:
             async with self._http.stream(**request, timeout=self._patience) as response:

@@ -217,14 +217,15 @@ def explain(notification: Notification) -> Call[Explanation]:
     return _get(f"{_path(notification.subscription)}/notifications/{id}/why", Explanation.read)
 
 
-def stream(ids: list[str] | None, last: int | None) -> Call[None]:
+def stream(ids: list[str] | None, last: int | None, payload: str = "always") -> Call[None]:
     """The request of a stream, which `stream.Parser` reads."""
+    once = {} if payload == "always" else {"payload": payload}
     headers = {"Accept": "text/event-stream"}
     if last is not None:
         headers["Last-Event-ID"] = str(last)
     if ids is not None and len(ids) == 1:
-        return Call("GET", f"{_path(ids[0])}/stream", _nothing, headers=headers, repeatable=True)
-    params = {} if ids is None else {"subscription": ids}
+        return Call("GET", f"{_path(ids[0])}/stream", _nothing, once, headers, repeatable=True)
+    params = once if ids is None else {"subscription": ids, **once}
     return Call("GET", "/api/stream", _nothing, params, headers, repeatable=True)
 
 

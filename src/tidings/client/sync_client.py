@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import httpx
 
@@ -175,15 +175,17 @@ class Client(Connection):
         subscription: Subscription | str | Iterable[Subscription | str] | None = None,
         *,
         after: int | None = None,
+        payload: Literal["always", "once"] = "always",
     ) -> Iterator[Notification]:
         """Yields new notifications, or those after this number, as they come; of one subscription, several, or all
         of the caller's. A broken connection is opened again at the same position. Ends when the subscription
-        does."""
+        does. With a `payload` of "once" rows are without payload columns that a `Replica` of the subscription
+        has, and fills in."""
         ids = self._ids(subscription)
         parser = Parser(self.status().last_number if after is None else after)
         while True:
             try:
-                yield from self._pieces(ids, parser)
+                yield from self._pieces(ids, parser, payload)
             except ServiceError as error:
                 parser.failures += 1
                 seconds = calls.reopening(parser.failures, parser.opened, error)
@@ -314,9 +316,9 @@ class Client(Connection):
                     raise
                 time.sleep(calls.pause(attempt, error.retry_after))
 
-    def _pieces(self, ids: list[str] | None, parser: Parser) -> Iterator[Notification]:
+    def _pieces(self, ids: list[str] | None, parser: Parser, payload: str) -> Iterator[Notification]:
         parser.begin()
-        request = self._request(calls.stream(ids, parser.last))
+        request = self._request(calls.stream(ids, parser.last, payload))
         try:
             with self._http.stream(**request, timeout=self._patience) as response:
                 if response.status_code == 204:

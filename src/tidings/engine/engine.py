@@ -27,6 +27,7 @@ from tidings.formats.json_lines import read_lines
 from tidings.kinds.filters.kind import Filters
 from tidings.kinds.joins.deltas import Deltas
 from tidings.kinds.joins.kind import JoinKind, Joins
+from tidings.kinds.joins.payload_once import Payload, deltas_once, wants_once
 from tidings.kinds.joins.schema.table import Table
 from tidings.kinds.networks.kind import Networks, load_networks, save_networks
 from tidings.kinds.networks.network import Network
@@ -249,11 +250,12 @@ class Engine:
             return self.joins.snapshot(id)
 
     def publish(
-        self, event: Event, *, all_bindings: bool = False, joined: bool = False
+        self, event: Event, *, all_bindings: bool = False, joined: bool = False, payload: Payload = "always"
     ) -> list[Notification]:
         """The notifications of one event, each with its first bindings or one for every binding.
 
-        A subscription over tables gets the rows of each table that it gained and lost, or `joined` rows.
+        A subscription over tables gets the rows of each table that it gained and lost, or `joined` rows. With a
+        `payload` of "once" rows are without payload columns that the subscriber has, which a `Replica` fills in.
         """
         if not isinstance(event, Event):
             raise EventError(f"an event is an Event, not {type(event).__name__}; try Event(attributes=...)")
@@ -261,7 +263,7 @@ class Engine:
             index = self._index.snapshot()
             if index.is_plain and not self._keeps_state:
                 return match_one(Batch.of(event), index, event.source, event.id)
-        found = self.publish_many([event], all_bindings=all_bindings, joined=joined)
+        found = self.publish_many([event], all_bindings=all_bindings, joined=joined, payload=payload)
         return list(Notification.from_table(found))
 
     @property
@@ -274,9 +276,10 @@ class Engine:
         *,
         all_bindings: bool = False,
         joined: bool = False,
+        payload: Payload = "always",
     ) -> pa.Table:
         """The notifications of many events, as a table."""
-        table = _table(events)
+        table, is_once = _table(events), wants_once(payload, joined)
         with self._lock:
             found = [self._match(table, all_bindings)]
             if self._keeps_state:
@@ -286,17 +289,24 @@ class Engine:
                         continue
                     changes = stateful.apply(table, moments, joined=joined)
                     _drop_reported(changes.errors, table, found[0])
+                    if is_once and isinstance(changes, Deltas):
+                        changes = deltas_once(changes, self.joins.subscriptions.tables)
                     found.append(changes.notifications(table))
             return pa.concat_tables(found)
 
     def correlate(
-        self, events: pa.Table | pa.RecordBatch | Sequence[Event], *, joined: bool = False
+        self,
+        events: pa.Table | pa.RecordBatch | Sequence[Event],
+        *,
+        joined: bool = False,
+        payload: Payload = "always",
     ) -> Deltas:
         """What subscriptions over tables gain and lose by events, in columns: for volumes in which a notification
         object for each is too slow."""
-        table = _table(events)
+        table, is_once = _table(events), wants_once(payload, joined)
         with self._lock:
-            return self.joins.apply(table, event_times(table), joined=joined)
+            deltas = self.joins.apply(table, event_times(table), joined=joined)
+            return deltas_once(deltas, self.joins.subscriptions.tables) if is_once else deltas
 
     def publish_lines(self, data: bytes | str) -> pa.Table:
         """The notifications of JSON lines, each an event whose members are its attributes, as a table."""

@@ -10,7 +10,7 @@ import json
 import random
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -24,12 +24,13 @@ from tests.kinds.joins.sql import Sql, flat
 from tidings import Engine, Event, Replica
 from tidings.engine.engine import EmptySubscription
 from tidings.errors import EventError
-from tidings.kinds.joins.naive import Joined, Naive
+from tidings.kinds.joins.naive import Form, Joined, Naive
+from tidings.kinds.joins.payload_once import once
 from tidings.kinds.joins.schema.table import plain
 from tidings.language.parser import parse
 from tidings.language.query import Query
 from tidings.model.event import to_table
-from tidings.model.notification import Notification
+from tidings.model.notification import Notification, RowChange
 
 _START = datetime(2030, 1, 1, tzinfo=UTC)
 _TEMPLATE = (
@@ -65,6 +66,8 @@ class Tally:
     late: int = 0
     notified: int = 0
     joined: int = 0
+    short: int = 0
+    """Notifications without some payload."""
     sql: int = 0
     gaps: int = 0
     steps: Counter[str] = field(default_factory=Counter)
@@ -99,7 +102,7 @@ class World:
         if does == "change":
             size, route = (
                 self.rng.choice((1, 1, 2, 5)),
-                self.rng.choice(("one", "many", "lines", "columns", "joined")),
+                self.rng.choice(("one", "many", "lines", "columns", "joined", "once")),
             )
             self.deliver(list(islice(self._changes, size)), route)
         elif does == "truncate":
@@ -173,7 +176,7 @@ class World:
         for message in sent:
             self._clock = int(message.event.id.removeprefix("e"))
             self._end_old()
-            self._compare(message, found.pop(message.event.id, []), route == "joined")
+            self._compare(message, found.pop(message.event.id, []), route)
         assert not found
         self._mend()
 
@@ -187,6 +190,8 @@ class World:
             deltas = self.engine.correlate(table)
             assert len(deltas) == len(deltas.table_of_deltas())
             found = Notification.from_table(deltas.notifications(table))
+        elif route == "once":
+            found = Notification.from_table(self.engine.publish_many(events, payload="once"))
         else:
             found = Notification.from_table(self.engine.publish_many(events, joined=route == "joined"))
         by_event: dict[str, list[Notification]] = {}
@@ -194,7 +199,8 @@ class World:
             by_event.setdefault(notification.event, []).append(notification)
         return by_event
 
-    def _compare(self, sent: Sent, notifications: Sequence[Notification], joined: bool) -> None:
+    def _compare(self, sent: Sent, notifications: Sequence[Notification], route: str) -> None:
+        joined = route == "joined"
         self.tally.changes += 1
         expected = None if sent.is_late else self._apply(sent.change, joined)
         if expected is None:
@@ -217,9 +223,13 @@ class World:
                 "0/1",
                 standing.sequence,
             )
-            assert (self._rows(notification) if joined else self._form(notification)) == expected[
-                notification.subscription
-            ], sent.change
+            due = expected[notification.subscription]
+            if route == "once":
+                assert _written(notification.changes) == self._once(*due), sent.change
+                self.tally.short += _written(notification.changes) != _written(self._changes_of(*due))
+            else:
+                found = self._rows(notification) if joined else self._form(notification)
+                assert found == due, sent.change
             self._pass_on(standing, notification, joined)
         self.tally.notified += len(notifications)
         self.tally.joined += len(notifications) * joined
@@ -278,6 +288,16 @@ class World:
                 )
                 assert flat(found) == self.sql.result(said, names), current.text
                 self.tally.sql += 1
+
+    def _once(self, gained: Form, lost: Form) -> Counter[str]:
+        return _written(once(self._changes_of(gained, lost), self.naive.tables))
+
+    def _changes_of(self, gained: Form, lost: Form) -> list[RowChange]:
+        return [
+            RowChange(name, sign, json.loads(self.naive.tables[name].text(row)))
+            for sign, form in (("+", gained), ("-", lost))
+            for name, row in form.elements()
+        ]
 
     def _form(self, notification: Notification) -> tuple[Counter[Any], Counter[Any]]:
         both: tuple[Counter[Any], Counter[Any]] = Counter(), Counter()
@@ -353,3 +373,7 @@ class World:
 
 def _at(second: int) -> str:
     return (_START + timedelta(seconds=second)).isoformat()
+
+
+def _written(changes: Iterable[RowChange]) -> Counter[str]:
+    return Counter(f"{change.change}{change.table} {json.dumps(change.row)}" for change in changes)

@@ -2,7 +2,8 @@
 
 Each part (one, or many in a cluster) begins with its snapshot; from there on every sequence number is applied once.
 Earlier and repeated notifications are ignored; after a gap the copy is `missing` until a snapshot arrives that is as new
-as every notification so far. While nothing is missing, the joined rows are the query's result.
+as every notification so far. While nothing is missing, the joined rows are the query's result. A payload that was left
+out of a row is that of the row with the same key (`payload_once.py`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any, Protocol
 
 from tidings.errors import EventError
 from tidings.kinds.joins import naive
+from tidings.kinds.joins.payload_once import is_short, payload_columns
 from tidings.kinds.joins.schema.shape import read
 from tidings.kinds.joins.schema.table import Row, Table, TableError, by_name
 from tidings.language.parser import parse
@@ -41,6 +43,8 @@ class _Part:
     rows: naive.Form = field(default_factory=Counter)
     sequence: int = 0
     missing: str | None = "no snapshot yet"
+    by_key: dict[tuple[str, Row], Row] = field(default_factory=dict)
+    """The rows of tables with a payload and a key."""
 
 
 class Replica:
@@ -121,7 +125,7 @@ class Replica:
         if number < latest:
             part.missing = f"a snapshot of {number} came, but {latest} was heard of"
             return False
-        part.rows, part.sequence, part.missing = Counter(), number, None
+        part.rows, part.sequence, part.missing, part.by_key = Counter(), number, None, {}
         return self._change(part, snapshot)
 
     def _change(self, part: _Part, notification: JoinNotification) -> bool:
@@ -129,9 +133,7 @@ class Replica:
         lost: naive.Form = Counter()
         try:
             for change in notification.changes:
-                (gained if change.change == "+" else lost)[
-                    change.table, self._tables[change.table].read(change.row)
-                ] += 1
+                (gained if change.change == "+" else lost)[change.table, self._row(part, change)] += 1
         except (EventError, KeyError) as error:
             part.missing = f"{notification.sequence} cannot be read: {error}"
             return False
@@ -143,8 +145,31 @@ class Replica:
         for row in lost:
             if not part.rows[row]:
                 del part.rows[row]
+        for found, keep in ((lost, False), (gained, True)):
+            for name, row in found:
+                if payload_columns(self._tables[name]):
+                    key = name, self._tables[name].key_of(row)
+                    if keep:
+                        part.by_key[key] = row
+                    elif part.by_key.get(key) == row:
+                        del part.by_key[key]
         part.sequence = notification.sequence or 0
         return True
+
+    def _row(self, part: _Part, change: RowChange) -> Row:
+        """The row of a change, with its payload."""
+        table = self._tables[change.table]
+        row = table.read(change.row)
+        if not is_short(table, change.row):
+            return row
+        held = part.by_key.get((table.name, table.key_of(row)))
+        if held is None:
+            raise EventError(f"the payload of {table.text(row)} is not here")
+        left_out = payload_columns(table)
+        return tuple(
+            theirs if name in left_out else own
+            for name, own, theirs in zip(table.names, row, held, strict=True)
+        )
 
     def _current_rows(self) -> Mapping[str, Counter[Row]]:
         held: dict[str, Counter[Row]] = {name: Counter() for name in self._shape.tables}

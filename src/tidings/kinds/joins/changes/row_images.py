@@ -207,6 +207,14 @@ def canonical(table: Table, columns: Sequence[pa.Array]) -> pa.Array:
     return pc.binary_join_element_wise(*parts, "}", "", null_handling="replace", null_replacement="null")
 
 
+def names_of(table: Table, columns: Sequence[pa.Array], texts: pa.Array) -> pa.Array:
+    """The names of rows: the text of the key, or of the whole row."""
+    if not table.key:
+        return texts
+    key = Table("key", {name: table.columns[name] for name in table.key})
+    return canonical(key, [columns[place] for place in table.key_places])
+
+
 def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
