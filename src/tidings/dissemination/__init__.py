@@ -6,13 +6,17 @@
     for message in dissemination.DEFAULT(server).messages(dissemination.Change("r", new=row)):
         dissemination.accepts(message, server.subscription(7))
 
-Names are loaded when first used.
+`JoinMessages`, and `spark.correlate(messages=...)`, make messages for the subscriptions of an engine; a `MessageReplica`
+rebuilds rows from them. Names are loaded when first used.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tidings.dissemination.live.join_messages import JoinMessages
+    from tidings.dissemination.live.message_replica import MessageReplica
+    from tidings.dissemination.live.records import MessageRecord, read_records
     from tidings.dissemination.payload import Payloads
     from tidings.dissemination.schemes import DEFAULT, SCHEMES, Change, Server, accepts, audience
     from tidings.dissemination.schemes.attributes import read_join, relax
@@ -23,11 +27,15 @@ _HOMES = {
     "SCHEMES": "schemes",
     "Change": "schemes",
     "Client": "schemes.client",
+    "JoinMessages": "live.join_messages",
+    "MessageRecord": "live.records",
+    "MessageReplica": "live.message_replica",
     "Payloads": "payload",
     "Server": "schemes",
     "accepts": "schemes",
     "audience": "schemes",
     "read_join": "schemes.attributes",
+    "read_records": "live.records",
     "relax": "schemes.attributes",
 }
 __all__ = [
@@ -35,11 +43,15 @@ __all__ = [
     "SCHEMES",
     "Change",
     "Client",
+    "JoinMessages",
+    "MessageRecord",
+    "MessageReplica",
     "Payloads",
     "Server",
     "accepts",
     "audience",
     "read_join",
+    "read_records",
     "relax",
 ]
 

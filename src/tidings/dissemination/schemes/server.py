@@ -81,6 +81,11 @@ class Server:
                 self.rows(Side(signature.tables[slot], join, signature.selections[slot]))
         return range(self._count - len(numbers), self._count)
 
+    @property
+    def count(self) -> int:
+        """How many subscriptions there were, those that are gone among them."""
+        return self._count
+
     def unsubscribe(self, number: int) -> None:
         if not 0 <= number < self._count or number in self.gone:
             raise SubscriptionError(f"there is no subscription {number}; numbers come from subscribe")
@@ -92,6 +97,14 @@ class Server:
         """Builds what the next change would build: the index of every group that is new or has grown."""
         for group in self.groups.values():
             group.build()
+
+    def emptied(self) -> Server:
+        """A server of the same subscriptions, which both share, without rows. Rows may be loaded into it, and changed."""
+        other = Server(self.tables.values())
+        other.populations, other.groups, other.gone = self.populations, self.groups, self.gone
+        other._known, other._count = self._known, self._count
+        other._orders = {side: OrderedRows(side) for side in self._orders}
+        return other
 
     def subscription(self, number: int) -> Subscription:
         """The subscription as its subscriber, or a node of the network, knows it: enough for every filter."""

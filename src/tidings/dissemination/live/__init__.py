@@ -1,0 +1,1 @@
+"""Messages of a scheme from the live system: who makes them, how they are written, and who rebuilds rows from them."""

@@ -1,0 +1,1 @@
+"""The content-driven network: nodes that pass packets on to the links behind which somebody wants them."""

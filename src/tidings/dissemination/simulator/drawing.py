@@ -1,0 +1,56 @@
+"""Draws the results of a scenario: bars for each scheme, or a curve for each over the values of a sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from tidings.dissemination.simulator.runs import Result
+from tidings.errors import TidingsError
+
+SIDES = {
+    "traffic": "traffic of a change, bytes × links",
+    "hops": "packets between nodes for a change",
+    "server_stress": "bytes that the server sends for a change",
+    "latency_hops": "links to a subscriber's node",
+}
+
+
+def check(path: Path) -> None:
+    """Whether a picture can be drawn there, before anything is simulated for it."""
+    if path.suffix.lower() not in (".png", ".svg"):
+        raise TidingsError(f"{path} is not the name of a picture; end it with .png or .svg")
+    if find_spec("matplotlib") is None:
+        raise TidingsError("drawing needs Matplotlib; install Tidings with the extra 'draw'")
+
+
+def draw(results: Sequence[Result], title: str, swept: str | None, path: Path) -> None:
+    check(path)
+    from matplotlib.figure import Figure
+
+    schemes = list(dict.fromkeys(result.scheme for result in results))
+    canvas = Figure(figsize=(12, 7), dpi=150)
+    for axes, (name, label) in zip(canvas.subplots(2, 2).ravel(), SIDES.items(), strict=True):
+        axes.spines[["top", "right"]].set_visible(False)
+        for scheme in schemes:
+            own = [result for result in results if result.scheme == scheme]
+            values = [getattr(result, name) for result in own]
+            if swept is None:
+                bars = axes.barh([scheme], values)
+                axes.bar_label(bars, [f"{value:,.3g}" for value in values], padding=3, fontsize=8)
+            else:
+                axes.plot([str(result.value) for result in own], values, marker="o", label=scheme)
+        scale = axes.set_xscale if swept is None else axes.set_yscale
+        if name != "latency_hops" and any(getattr(result, name) > 0 for result in results):
+            scale("symlog" if swept is None else "log")
+        (axes.set_xlabel if swept is None else axes.set_ylabel)(label)
+        if swept is None:
+            axes.invert_yaxis()
+        else:
+            axes.set_xlabel(swept)
+    if swept is not None:
+        canvas.axes[0].legend(frameon=False, fontsize=8)
+    canvas.suptitle(title, x=0.01, ha="left", fontsize=12.5, fontweight="bold")
+    canvas.tight_layout()
+    canvas.savefig(path)
