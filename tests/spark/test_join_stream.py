@@ -7,6 +7,10 @@ from collections import Counter, defaultdict
 import pytest
 
 from tidings import Engine, Event, Replica, Table, TidingsError
+from tidings.dissemination.live.join_messages import JoinMessages
+from tidings.dissemination.live.message_replica import MessageReplica
+from tidings.dissemination.live.records import read_records, record_of
+from tidings.dissemination.wire import encode
 from tidings.model.notification import Notification
 from tidings.spark import correlate, notifications, run
 from tidings.storage import versions
@@ -210,3 +214,97 @@ def test_one_stream_matches_and_keeps_joins(spark, places):
         for table in (found, expected)
     ]
     assert sorted(heard[0]) == sorted(heard[1])
+
+
+@pytest.mark.slow
+def test_a_payload_is_written_once(spark, tmp_path):
+    products = Table(
+        "products",
+        {"id": "integer", "shop": "integer", "rating": "integer", "photo": "text"},
+        ["id"],
+        ["photo"],
+    )
+    tables = [products, Table("shops", {"shop": "integer", "city": "text"}, ["shop"])]
+    texts = {
+        "alone": "SELECT * FROM products WHERE rating >= 3",
+        "joined": "SELECT * FROM products JOIN shops USING (shop) WHERE rating >= 3",
+    }
+    engine = Engine(tables=tables)
+    for id, text in texts.items():
+        engine.subscribe(id, text)
+    versions.publish(tmp_path / "index", engine)
+    rng = random.Random(5)
+    events = [Event.insert("shops", {"shop": shop, "city": "Bonn"}, id=f"s{shop}") for shop in range(4)]
+    events += [Event.snapshot(id, id=id) for id in texts]
+    for number in range(120):
+        row = {
+            "id": rng.randrange(6), "shop": rng.randrange(3), "rating": rng.randrange(9), "photo": "x" * 5_000 + str(number // 30)
+        }  # fmt: skip
+        how = Event.insert if number < 6 else rng.choice((Event.insert, Event.update, Event.update))
+        events.append(how("products", {**row, "id": number} if number < 6 else row, id=str(number)))
+    with EventLog(tmp_path / "log") as log:
+        log.append(events)
+    stream = correlate(
+        spark, tmp_path / "log", tmp_path / "index", tmp_path / "out", tmp_path / "checkpoint",
+        payload="once", buckets=2, available_now=True,
+    )  # fmt: skip
+    assert stream.wait(120)
+    found, whole = notifications(tmp_path / "out"), engine.publish_many(events)
+    copies = {id: Replica(text, tables) for id, text in texts.items()}
+    for one in Notification.from_table(found):
+        if one.subscription in copies:
+            copies[one.subscription].apply(one)
+    for id, copy in copies.items():
+        rows = [change.row for change in engine.snapshot(id).changes if change.table == "products"]
+        assert copy.missing is None
+        assert sorted(map(json.dumps, copy.rows("products"))) == sorted(map(json.dumps, rows))
+    photos, all_photos = (
+        sum("photo" in change["row"] for changes in table["changes"].to_pylist() for change in changes or ())
+        for table in (found, whole)
+    )
+    assert 0 < photos < all_photos / 2
+
+
+def message_copies(table, ids=TEXTS):
+    """Replicas that have had all records and snapshots in a table."""
+    found = {id: MessageReplica(TEXTS[id], TABLES) for id in ids}
+    for row, one in zip(table.to_pylist(), Notification.from_table(table), strict=True):
+        arrived = record_of(row["message"]) if one.verdict == "messages" else one
+        for id, copy in found.items():
+            if one.verdict == "messages" or one.subscription == id:
+                copy.apply(arrived)
+    return found
+
+
+def test_messages_of_a_scheme_are_those_of_one_process(spark, places):
+    events = changes(160)
+    events[40:40] = [Event.snapshot(id, id=f"of {id}") for id in TEXTS]
+    with EventLog(places[0]) as log:
+        log.append(events[:100])
+        log.append(events[100:])
+    stream = correlate(spark, *places, messages="Ref-SJ-Clu+", buckets=2, available_now=True, max_events=100)
+    assert stream.wait(120)
+    found = notifications(places[2])
+    engine = Engine(tables=TABLES)
+    for id, text in TEXTS.items():
+        engine.subscribe(id, text)
+    made = JoinMessages(engine)
+
+    def written(records):
+        """Of each event and population the messages, whatever part they are of."""
+        sent = defaultdict(list)
+        for one in records:
+            sent[one.event, one.population] += [encode(packet) for packet in one.packets]
+        return {key: sorted(packets) for key, packets in sent.items()}
+
+    expected = [record for event in events for record in made.publish([event])]
+    assert written(read_records(found)) == written(expected)
+    assert len(expected) > 60
+    for copy in message_copies(found).values():
+        assert copy.missing is None
+    engine.publish_many([event for event in events if event.type != "tidings.snapshot"])
+    for id, copy in message_copies(found).items():
+        rows = Counter((one.table, json.dumps(one.row)) for one in engine.snapshot(id).changes)
+        names = {one.table for one in engine.snapshot(id).changes}
+        assert rows == Counter((name, json.dumps(row)) for name in names for row in copy.rows(name))
+    assert {one.verdict for one in Notification.from_table(found)} == {"messages", "snapshot", "error"}

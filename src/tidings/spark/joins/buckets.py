@@ -27,10 +27,15 @@ from tidings.kinds.joins.changes.row_images import RowImages
 from tidings.kinds.joins.changes.sequences import NONE
 from tidings.kinds.joins.deltas import Deltas
 from tidings.kinds.joins.index.correlator import Correlator
+from tidings.kinds.joins.index.levels import Levels
 from tidings.kinds.joins.index.partition import ClassLevels
+from tidings.kinds.joins.index.subscriptions import Subscriptions
 from tidings.kinds.joins.kind import Joins, read_texts
+from tidings.kinds.joins.payload_once import deltas_once
+from tidings.kinds.joins.rows.texts import Texts
 from tidings.kinds.joins.schema.table import Table
 from tidings.model.notification import to_table
+from tidings.spark.joins.bucket_messages import BucketMessages, is_member
 from tidings.spark.joins.change_extract import TaskSettings
 from tidings.spark.joins.ledger import HELD, BucketWork, UnreadEvents
 from tidings.spark.joins.state_store import Counts, Shelves
@@ -59,37 +64,60 @@ class BucketProcessor(StatefulProcessor):
                 file = self._write(_errors(work), work.events.position, "errors")
                 yield Row(file=file, events=work.heard, notifications=0, errors=len(work.errors))
                 continue
-            deltas = self._run(work)
-            part, events = work.partition.part(key[1]), work.events.table()
+            part, positions = work.partition.part(key[1]), work.events.position
             name = f"{blake2b(key[0].encode(), digest_size=8).hexdigest()}-{key[1]:05d}"
-            changed, asked = deltas.in_dictionaries(events, part), deltas.answers(events, part)
-            of_changes = changed["event"].combine_chunks().indices.to_numpy()
-            of_requests = np.array([snapshot.event for snapshot in deltas.snapshots], dtype=np.int64)
-            for table, event, content in ((changed, of_changes, "deltas"), (asked, of_requests, "snapshots")):
-                file = self._write(table, work.events.position[event], f"{name}-{content}")
+            for table, event, content in self._answers(work, part):
+                file = self._write(table, positions[event], f"{name}-{content}")
                 yield Row(file=file, events=0, notifications=len(table), errors=0)
 
     def close(self) -> None:
         pass
 
-    def _run(self, work: BucketWork) -> Deltas:
-        """Applies the work to the rows and subscriptions of the bucket."""
-        joins = self._settings.joins()
-        subscriptions, texts = joins.subscriptions, len(joins.subscriptions.texts)
+    def _answers(self, work: BucketWork, part: str) -> Iterator[tuple[pa.Table, np.ndarray, str]]:
+        """Applies the work to the rows and subscriptions of the bucket; the notifications, of each its event, and what
+        they are."""
+        joins, form, events = self._settings.joins(), self._settings.form, work.events.table()
         everything = work.partition.is_whole or bool(work.snapshots)
         places = pa.concat_tables([work.rows, work.changed])["place"].to_numpy()
         held = pa.concat_tables([self._rows.take(None if everything else places), work.rows])
+        messages = None if form.messages is None else BucketMessages(joins, form, work, part, held)
+        if messages is not None and messages.is_needed:
+            before = self._sequences.records(0)
+            records, snapshots, last = messages.written(before)
+            self._sequences.records(last - before)
+            yield *records, "messages"
+            yield *snapshots, "member-snapshots"
+            work = work._replace(snapshots=[one for one in work.snapshots if not is_member(form, one[1])])
+        deltas = self._run(joins, work, held, None if everything else places)
+        changed = deltas.in_dictionaries(events, part)
+        yield changed, changed["event"].combine_chunks().indices.to_numpy(), "deltas"
+        of_requests = np.array([snapshot.event for snapshot in deltas.snapshots], dtype=np.int64)
+        yield deltas.answers(events, part), of_requests, "snapshots"
+
+    def _run(self, joins: Joins, work: BucketWork, held: pa.Table, places: np.ndarray | None) -> Deltas:
+        """The deltas of subscriptions, without those that get messages."""
+        subscriptions, texts = joins.subscriptions, len(joins.subscriptions.texts)
         # A bag of rows without keys: the ledger has already resolved replacements.
         tables = [replace(table, key=()) for table in subscriptions.tables]
-        correlator = Correlator(tables, subscriptions, _levels_of(joins, work.partition.name))  # type: ignore[arg-type]
+        form = self._settings.form
+        if form.messages is not None and not form.members:  # all get messages
+            nobody = Subscriptions(tables, Texts())
+            correlator = Correlator(tables, nobody, Levels(nobody))
+        else:
+            levels = _levels_of(joins, work.partition.name)
+            correlator = Correlator(tables, subscriptions, levels)  # type: ignore[arg-type]
         correlator.levels.indexes(correlator.rows)  # first: rows get cells in the columns that it looks at
         for place, table in enumerate(tables):
             mine = held.filter(pc.equal(held["table"], table.name))["row"].combine_chunks()
             correlator.rows.load(place, read_texts(table, mine), mine)
         subscriptions.records.all["sequence"] = 0  # counted from here on
-        deltas = correlator.apply(_changes(work, tables), work.events.moment, joined=self._settings.joined)
-        self._keep(work, correlator, held, None if everything else places)
+        deltas = correlator.apply(_changes(work, tables), work.events.moment, joined=form.joined)
+        if form.messages is not None:
+            deltas = _without_members(deltas, form.members)
+        self._keep(work, correlator, held, places)
         subscriptions.texts.forget_from(texts)
+        if form.payload_once:
+            deltas = deltas_once(deltas, subscriptions.tables)
         return self._counted(joins, deltas)
 
     def _keep(
@@ -142,6 +170,17 @@ class BucketProcessor(StatefulProcessor):
         )
         sync(path)
         return name
+
+
+def _without_members(deltas: Deltas, prefix: str) -> Deltas:
+    """The deltas of subscriptions whose ids do not begin so."""
+    named = np.unique(deltas.number)
+    is_member = pc.starts_with(deltas.ids.take(pa.array(named)), prefix).to_numpy(zero_copy_only=False)
+    if not is_member.any():
+        return deltas
+    kept = ~is_member[np.searchsorted(named, deltas.number)]
+    columns = ("event", "number", "sequence", "sign", "row")
+    return replace(deltas, **{name: getattr(deltas, name)[kept] for name in columns})
 
 
 def _levels_of(joins: Joins, name: str) -> ClassLevels:

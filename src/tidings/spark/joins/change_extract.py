@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from tidings.kinds.joins.changes.changes import Changes, read_changes
-from tidings.kinds.joins.changes.row_images import RowImages, canonical
+from tidings.kinds.joins.changes.row_images import RowImages, names_of
 from tidings.kinds.joins.kind import Joins
 from tidings.kinds.joins.schema.declarations import saved_tables
 from tidings.kinds.joins.schema.table import Table
@@ -32,6 +32,19 @@ EXTRACT = "task int, number int, piece binary"
 _ARROW = pa.schema([("task", pa.int32()), ("number", pa.int32()), ("piece", pa.binary())])
 
 
+class OutputForm(NamedTuple):
+    """What buckets write: deltas of joined rows, or of rows of tables, whole or with each payload once; for subscriptions
+    whose ids begin with `members`, messages of a scheme instead."""
+
+    joined: bool = False
+    payload_once: bool = False
+    messages: str | None = None
+    members: str = ""
+
+
+WHOLE_ROWS = OutputForm()
+
+
 class TaskSettings(NamedTuple):
     """Where tasks find the index, which version of it counts, and where they write."""
 
@@ -40,7 +53,7 @@ class TaskSettings(NamedTuple):
     pickled: bytes
     output: str
     buckets: int
-    joined: bool
+    form: OutputForm
     first: int  # what sequences start after
     memory: int | None = None
 
@@ -165,14 +178,6 @@ def _changed_rows(changes: Changes) -> np.ndarray:
     """The rows of events that change tables, should but cannot be read, or request a snapshot; ascending."""
     asked = [row for row, _ in changes.snapshots]
     return np.unique(np.concatenate([changes.event, np.array([*changes.errors, *asked], dtype=np.int64)]))
-
-
-def names_of(table: Table, columns: Sequence[pa.Array], texts: pa.Array) -> pa.Array:
-    """The names of rows: the text of the key, or of the whole row."""
-    if not table.key:
-        return texts
-    key = Table("key", {name: table.columns[name] for name in table.key})
-    return canonical(key, [columns[place] for place in table.key_places])
 
 
 def _text(column: pa.ChunkedArray) -> pa.Array:

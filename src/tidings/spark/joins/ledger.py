@@ -21,11 +21,12 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from tidings.kinds.joins.changes.changes import TRUNCATE
 from tidings.kinds.joins.changes.ledger import Ledger
+from tidings.kinds.joins.changes.row_images import names_of
 from tidings.kinds.joins.changes.sequences import Sequences
 from tidings.kinds.joins.index.partition import Partition, partition_of, partitions
 from tidings.kinds.joins.kind import Joins, read_texts
 from tidings.kinds.joins.schema.table import Table
-from tidings.spark.joins.change_extract import ChangeExtract, Events, TaskSettings, names_of
+from tidings.spark.joins.change_extract import ChangeExtract, Events, TaskSettings
 from tidings.spark.joins.state_store import Shelves
 
 WORK = "class string, bucket int, errand binary"

@@ -16,6 +16,7 @@ from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessor
 _FULL = 32 << 10  # characters
 _RUN = 8_192  # numbers side by side in one entry
 _FIRST = -1  # the entry of what counts start with
+_RECORDS = -2  # the entry of the last record of messages
 _OPTIONS = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", 1))
 
 
@@ -94,6 +95,15 @@ class Counts:
             if found is not None:
                 counts[run * _RUN : (run + 1) * _RUN] = unpack(found[0])["count"].to_numpy()
         return counts
+
+    def records(self, more: int) -> int:
+        """The number of records of messages so far, and counts so many more."""
+        self._start_anew()
+        found = self._runs.getValue((_RECORDS,))
+        before = self._first if found is None else int(found[0])
+        if more:
+            self._runs.updateValue((_RECORDS,), (str(before + more),))
+        return before
 
     def put(self, counts: np.ndarray, numbers: np.ndarray) -> None:
         """Stores the array that `take` gave, where these numbers have new counts."""

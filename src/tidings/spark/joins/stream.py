@@ -21,11 +21,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
+from tidings.dissemination.live.join_messages import live_scheme
+from tidings.dissemination.schemes import DEFAULT
 from tidings.engine.contracts import Kind
 from tidings.errors import IndexFileError
+from tidings.kinds.joins.payload_once import Payload, wants_once
 from tidings.spark.code_pickle import Operators, pickle_code
 from tidings.spark.joins.buckets import REPORT, BucketProcessor
-from tidings.spark.joins.change_extract import EXTRACT, TaskSettings, extract_task
+from tidings.spark.joins.change_extract import EXTRACT, WHOLE_ROWS, OutputForm, TaskSettings, extract_task
 from tidings.spark.joins.ledger import WORK, LedgerProcessor
 from tidings.spark.joins.sequence_mark import first_sequence
 from tidings.spark.lock import StreamLock
@@ -58,6 +61,8 @@ def correlate(
     *,
     buckets: int = BUCKETS,
     joined: bool = False,
+    payload: Payload = "always",
+    messages: str | None = None,
     operators: Operators = (),
     kinds: Iterable[Kind] = (),
     sink: Sink | None = None,
@@ -72,9 +77,12 @@ def correlate(
     `changes` is a log, or a streaming DataFrame: of events, or of columns `table`, `op` (or `type`), `row`,
     `before` and `sequence`. Its rows count in the order of its partitions. Notifications and all else are as in
     `run`; a subscription has a sequence of its own in each of its parts ("3/16": bucket 3 of 16), which a
-    `Replica` combines. `joined` reports joined rows instead of rows of tables. A request for a snapshot is an
+    `Replica` combines. `joined` reports joined rows instead of rows of tables; a `payload` of "once"
+    leaves columns out that the subscriber has; `messages` names a scheme, such as "Ref-SJ-Clu+", whose messages
+    are written instead, for all subscriptions at once: `read_records` reads them, a `MessageReplica` takes them. A request for a snapshot is an
     event, `Event.snapshot`, and is answered by each part with the rows as they are after its micro-batch. The
     number of `buckets` of a partition class is fixed when it first gets rows."""
+    form = OutputForm(joined, wants_once(payload, joined), messages and live_scheme(messages).name)
     root, folder = remote_index.absolute(index), Path(checkpoint).absolute()
     batches = MicroBatches(root, pickle_code(operators, kinds), interval, available_now)
     parquet = ParquetOutput(Path(output).absolute(), sink, on_batch)
@@ -87,10 +95,15 @@ def correlate(
         parquet.prepare()
         if not isinstance(changes, DataFrame):
             changes = log_frame(spark, changes, max_events, ChangesSource).option("tables", tables).load()
-        return Stream([start(spark, changes, batches, parquet, folder, buckets=buckets, joined=joined)], lock)
+        return Stream([start(spark, changes, batches, parquet, folder, buckets=buckets, form=form)], lock)
     except BaseException:
         lock.release()
         raise
+
+
+def member_form(members: str | None) -> OutputForm:
+    """The form of a stream that answers subscriptions whose ids begin so by messages; None: no such subscriptions."""
+    return WHOLE_ROWS if members is None else OutputForm(messages=DEFAULT.name, members=members)
 
 
 def log_frame(spark: SparkSession, log: Folder, max_events: int, source: type[LogSource]) -> DataStreamReader:
@@ -135,7 +148,7 @@ def start(
     checkpoint: Path,
     *,
     buckets: int = BUCKETS,
-    joined: bool = False,
+    form: OutputForm = WHOLE_ROWS,
 ) -> Running:
     """Starts the query."""
     output = parquet.folder
@@ -145,7 +158,7 @@ def start(
         batches.pickled,
         str(output),
         buckets,
-        joined,
+        form,
         first_sequence(checkpoint),
         batches.memory,
     )
