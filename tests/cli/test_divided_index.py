@@ -6,7 +6,7 @@ import pytest
 
 from tidings.cli.run import _Run
 from tidings.cli.stream_config import StreamConfig
-from tidings.storage import versions
+from tidings.storage import version_opening, versions
 from tidings.storage.part_visits import PartVisits
 
 from .conftest import tidings
@@ -69,7 +69,7 @@ def test_what_cannot_be_is_a_sentence(root, tmp_path):
     assert (refused.exit_code, "0 is not in the range" in refused.stderr) == (2, True)
     (root / "v1" / "division.json").write_text("[")
     for command in (("index", "show", root), ("match", "-s", root, tmp_path / "subscriptions.txt")):
-        versions._opened.clear()  # as in a process of its own
+        version_opening._opened.clear()  # as in a process of its own
         failed = tidings(*command)
         assert (failed.exit_code, "build the index anew" in failed.stderr) == (1, True), failed.output
 

@@ -1,6 +1,6 @@
 """`tidings index`: every change is a new version, and a refused one changes nothing."""
 
-from tidings.storage import versions
+from tidings.storage import version_opening, versions
 
 from .conftest import EXAMPLES, tidings
 
@@ -37,7 +37,7 @@ def test_damage_is_a_sentence(questions, tmp_path):
     ):
         texts.write_bytes(spoilt)
         for command, *rest in commands:
-            versions._opened.clear()  # as in a process of its own
+            version_opening._opened.clear()  # as in a process of its own
             refused = tidings("index", command, root, *rest)
             assert (refused.exit_code, "anew" in refused.stderr) == (1, True), (command, refused.output)
             assert "Traceback" not in refused.stderr

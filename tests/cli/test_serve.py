@@ -59,7 +59,7 @@ def test_every_option_arrives(settings_of, tmp_path):
         "--network", f"exchange={EXAMPLES / 'exchange'}", "--tables", "tables.toml",
         "--allow-network", "10.0.0.0/8", "--allow-network", "fd00::/8", "--longest-validity", 30,
         "--retention", 0.5, "--feeds-every", 60, "--log-format", "json",
-        "--memory", "1GB", "--parts", 8, "--place", "split",
+        "--memory", "1GB", "--parts", 8, "--place", "contain", "--merge", 90, "--apart",
     )  # fmt: skip
     assert (settings.port, settings.url, settings.store) == (
         99,
@@ -73,7 +73,8 @@ def test_every_option_arrives(settings_of, tmp_path):
     assert settings.allowed == ("10.0.0.0/8", "fd00::/8")
     assert (settings.longest_validity, settings.retention, settings.feed_interval) == (30 * DAY, DAY / 2, 60)
     assert settings.log_format == "json"
-    assert (settings.memory, settings.parts, settings.place) == (1_000_000_000, 8, "split")
+    assert (settings.memory, settings.parts, settings.place) == (1_000_000_000, 8, "contain")
+    assert (settings.merge, settings.apart) == (90, True)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +126,16 @@ def test_mistakes_are_one_sentence(args, sentence, tmp_path, port, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "args", [("--port", 0), ("--retention", 0), ("--longest-validity", -1), ("--log-format", "xml")]
+    "args",
+    [
+        ("--port", 0),
+        ("--retention", 0),
+        ("--longest-validity", -1),
+        ("--log-format", "xml"),
+        ("--merge", 90),
+        ("--parts", 2, "--place", "split", "--merge", 90),
+        ("--parts", 1, "--apart"),
+    ],
 )
 def test_values_out_of_range(args):
     assert tidings("serve", *args).exit_code == 2

@@ -12,17 +12,19 @@ import click
 
 from tidings import __version__
 from tidings.cli.backup import backup, restore
-from tidings.cli.bench import bench
 from tidings.cli.contains import contains
 from tidings.cli.demo import demo
 from tidings.cli.explain import explain
 from tidings.cli.index import index
 from tidings.cli.match import match
 from tidings.cli.network import network
+from tidings.cli.relay import relay
 from tidings.cli.remote.define import define
 from tidings.cli.run import run
 from tidings.cli.serve import serve
 from tidings.cli.token import token
+from tidings.cli.trials.bench import bench
+from tidings.cli.trials.dissemination import dissemination
 from tidings.errors import TidingsError
 
 
@@ -66,8 +68,10 @@ for command in (
     contains,
     index,
     network,
+    dissemination,
     run,
     serve,
+    relay,
     token,
     define,
     backup,

@@ -45,20 +45,8 @@ def index() -> None:
 @options.operators
 @options.parts
 @options.place
-@click.option(
-    "--merge",
-    type=click.IntRange(0, 99),
-    default=0,
-    metavar="PERCENT",
-    help="With containment: keep this percentage of the subscriptions out of the front. Similar patterns that nothing contains are"
-    " merged for that, and events that only their merger matches visit parts in vain.",
-)
-@click.option(
-    "--apart",
-    is_flag=True,
-    help="With containment: put subscriptions that match together into different parts. One event is then matched by many"
-    " processes at once, and all events visit more parts.",
-)
+@options.merge
+@options.apart
 @click.option(
     "--sample",
     "samples",
@@ -114,10 +102,7 @@ def build(
         raise click.UsageError(
             "--merge, --apart, --sample and --memory say how an index is divided; give --parts too"
         )
-    if (merge or apart) and (place == "split" or parts == 1):
-        raise click.UsageError(
-            "--merge and --apart divide by containment; give --place contain, or leave --place out"
-        )
+    options.check_containment(parts, place, merge, apart)
     engine = load(
         subscriptions,
         taxonomy,

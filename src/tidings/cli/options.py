@@ -147,6 +147,20 @@ place = click.option(
     help="Which events visit a part: all (split), or those that a subscription in front of the parts has found, which"
     " contains what is there (contain). By default the fastest is chosen by measuring, also one whole index if the memory is enough.",
 )
+merge = click.option(
+    "--merge",
+    type=click.IntRange(0, 99),
+    default=0,
+    metavar="PERCENT",
+    help="With containment: keep this percentage of the subscriptions out of the front. Similar patterns that nothing contains are"
+    " merged for that, and events that only their merger matches visit parts in vain.",
+)
+apart = click.option(
+    "--apart",
+    is_flag=True,
+    help="With containment: put subscriptions that match together into different parts. One event is then matched by many"
+    " processes at once, and all events visit more parts.",
+)
 memory = click.option(
     "--memory",
     type=Size(least=1_000_000),
@@ -154,6 +168,14 @@ memory = click.option(
     help="How much of the index one Python process may have open, such as 1GB. An index that needs more is refused, with the"
     " number of parts that 'tidings index build --parts' should divide it into.",
 )
+
+
+def check_containment(parts: int | None, place: str, merge: int, apart: bool) -> None:
+    """Refuses --merge and --apart where nothing is divided by containment."""
+    if (merge or apart) and (place == "split" or parts == 1):
+        raise click.UsageError(
+            "--merge and --apart divide by containment; give --place contain, or leave --place out"
+        )
 
 
 def need_folder(folder: Path, how: str) -> None:

@@ -20,6 +20,7 @@ from tidings.cli import options, terminal
 from tidings.errors import TidingsError
 
 if TYPE_CHECKING:
+    from tidings.service.matching.local_stream import LocalStream
     from tidings.service.matching.supervisor import DriverState, Supervisor
     from tidings.service.service import Service
     from tidings.service.settings import Settings
@@ -56,6 +57,8 @@ DAY = 86_400.0
 @options.memory
 @options.parts
 @options.place
+@options.merge
+@options.apart
 @options.taxonomy
 @options.prefix
 @options.networks
@@ -147,6 +150,8 @@ def serve(
     memory: int | None,
     parts: int | None,
     place: str,
+    merge: int,
+    apart: bool,
     taxonomy: Path | None,
     prefixes: tuple[str, ...],
     networks: tuple[str, ...],
@@ -176,6 +181,9 @@ def serve(
       tidings serve --data /var/lib/tidings --host 0.0.0.0 --url https://tidings.example.org
       tidings serve --store postgresql://tidings@db/tidings --spark spark://master:7077
     """
+    if parts is None and (merge or apart):
+        raise click.UsageError("--merge and --apart say how an index is divided; give --parts too")
+    options.check_containment(parts, place, merge, apart)
     for package in ("fastapi", "sqlalchemy", "uvicorn"):
         if find_spec(package) is None:
             raise TidingsError(
@@ -187,22 +195,24 @@ def serve(
 
     settings = Settings(
         data.absolute(),
-        host=_host(host),
+        host=host_name(host),
         port=port,
-        url=_address(url, host, port),
+        url=public_address(url, host, port),
         store=store,
         spark=spark,
         small_batch=small_batch,
         memory=memory,
         parts=parts,
         place=place,
+        merge=merge,
+        apart=apart,
         taxonomy=taxonomy,
         prefixes=prefix_options(prefixes),
         networks=network_options(networks),
         operators=tuple(dict.fromkeys(modules)),
         tables=tables,
-        allowed=tuple(map(_network, allowed)),
-        open=_is_here(host) and (url is None or _is_here(urlsplit(url).hostname or "")),
+        allowed=tuple(map(checked_network, allowed)),
+        open=is_local(host) and (url is None or is_local(urlsplit(url).hostname or "")),
         longest_validity=None if longest is None else longest * DAY,
         retention=retention * DAY,
         keep_size=keep_size,
@@ -218,17 +228,17 @@ def serve(
     from tidings.cli.warm import ahead
     from tidings.service.web.server import serve as serve_until_signal
 
-    with _signals(), ExitStack() as stack:
+    with until_signal(), ExitStack() as stack:
 
         def welcome(service: Service) -> None:
-            _welcome(service, settings)
+            show_address(service, settings)
             stack.enter_context(ahead())
 
         serve_until_signal(settings, welcome)
 
 
 @contextmanager
-def _signals() -> Iterator[None]:
+def until_signal() -> Iterator[None]:
     """Handles signals before and after the server runs, which handles them itself in between. The first one waits
     for the micro-batch under way, a second one ends at once."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -253,7 +263,7 @@ def _signals() -> Iterator[None]:
     terminal.note("Ended; the next start goes on from here.")
 
 
-def _welcome(service: Service, settings: Settings) -> None:
+def show_address(service: Service, settings: Settings) -> None:
     """Prints the address, and the first token if one was made."""
     from tidings.service.model import Role
 
@@ -269,9 +279,10 @@ def _welcome(service: Service, settings: Settings) -> None:
     terminal.out.print(f"The admin's token, shown this once:\n\n    {secret}\n")
 
 
-def _announce_matching(supervisor: Supervisor) -> None:
+def _announce_matching(supervisor: Supervisor | LocalStream) -> None:
     """Prints once that events are being matched. Failures are in the log."""
     from tidings.arrays import loop_cache
+    from tidings.service.matching.supervisor import Supervisor
 
     announced = threading.Lock()
 
@@ -281,12 +292,13 @@ def _announce_matching(supervisor: Supervisor) -> None:
 
     if not loop_cache.is_complete():
         terminal.note("Compiling the matching loops, once; this may take a minute.")
-    terminal.note("Starting Spark; events that are published meanwhile are kept, and matched then.")
+    if isinstance(supervisor, Supervisor):
+        terminal.note("Starting Spark; events that are published meanwhile are kept, and matched then.")
     supervisor.on_change = announce
     announce(supervisor.state)
 
 
-def _host(host: str) -> str:
+def host_name(host: str) -> str:
     host = host.strip()
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
@@ -299,7 +311,7 @@ def _is_every(host: str) -> bool:
     return host.strip("[]") in ("0.0.0.0", "::")
 
 
-def _is_here(host: str) -> bool:
+def is_local(host: str) -> bool:
     """Whether only this machine can reach the address."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
@@ -307,7 +319,7 @@ def _is_here(host: str) -> bool:
         return host.lower() == "localhost"
 
 
-def _address(url: str | None, host: str, port: int) -> str | None:
+def public_address(url: str | None, host: str, port: int) -> str | None:
     if url is None:
         # "Every address" is none that a link could have.
         return f"http://{socket.gethostname()}:{port}" if _is_every(host) else None
@@ -324,7 +336,7 @@ def _address(url: str | None, host: str, port: int) -> str | None:
     return url.rstrip("/")
 
 
-def _network(cidr: str) -> str:
+def checked_network(cidr: str) -> str:
     try:
         return str(ipaddress.ip_network(cidr.strip()))
     except ValueError as error:

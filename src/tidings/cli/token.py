@@ -19,7 +19,7 @@ from tidings.errors import TidingsError
 if TYPE_CHECKING:
     from tidings.service.store.registry import Registry
 
-ROLES = ("subscriber", "publisher", "admin")
+ROLES = ("subscriber", "publisher", "relay", "admin")
 
 
 @click.group()
@@ -39,7 +39,7 @@ def token() -> None:
     type=click.Choice(ROLES),
     default="subscriber",
     show_default=True,
-    help="A subscriber has subscriptions and sees only its own; a publisher sends events and follows feeds; an admin may do and"
+    help="A subscriber has subscriptions and sees only its own; a publisher sends events and follows feeds; a relay asks for what its own subscribers need; an admin may do and"
     " see everything.",
 )
 @click.option(
@@ -74,6 +74,14 @@ def token() -> None:
     metavar="N",
     help="How many feeds it may follow at a time.",
 )
+@click.option(
+    "--only",
+    "scope",
+    default="",
+    metavar="TEXT",
+    help="A subscription that contains all that the token may ask for, such as \"WHERE topic = 'sport'\". A subscriber's own"
+    " conditions come behind it; of a relay, those of all its subscribers.",
+)
 @options.data
 @options.store
 def add(
@@ -83,6 +91,7 @@ def add(
     events_per_second: float,
     requests_per_second: float,
     sources: int,
+    scope: str,
     data: Path,
     store: str | None,
 ) -> None:
@@ -94,10 +103,12 @@ def add(
     Example:
       tidings token add 'news desk'
       tidings token add crawler --role publisher --events-per-second 5000
+      tidings token add 'relay in Lyon' --role relay --only "WHERE region = 'fr'"
     """
     with _registry(data, store) as registry:
         from tidings.service.model import Role
         from tidings.service.subscriptions.access_control import grant
+        from tidings.service.subscriptions.scopes import check_scope
 
         made, secret = grant(
             registry,
@@ -108,6 +119,7 @@ def add(
             events_per_second=events_per_second,
             requests_per_second=requests_per_second,
             sources=sources,
+            scope=check_scope(scope),
         )
     click.echo(secret)
     terminal.note(f"{made.id}: {role} {made.name!r}. The secret is shown only now.")
@@ -123,13 +135,16 @@ def list_(data: Path, store: str | None) -> None:
     if not tokens:
         terminal.note("There is no token yet; 'tidings token add NAME' makes one.")
         return
-    rows = [("id", "name", "role", "made", "ended", "subscriptions", "events/s", "requests/s", "sources")]
+    rows = [
+        ("id", "name", "role", "made", "ended", "subscriptions", "events/s", "requests/s", "sources", "only")
+    ]
     for token in tokens:
         limits = (
             f"{token.subscriptions:,}",
             f"{token.events_per_second:,g}",
             f"{token.requests_per_second:,g}",
             f"{token.sources:,}",
+            token.scope or "-",
         )
         rows.append(
             (token.id, token.name, token.role.value, _day(token.created), _day(token.ended) or "-", *limits)

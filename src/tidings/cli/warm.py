@@ -164,6 +164,15 @@ def _warm_schemes() -> None:
         scheme(server).messages(Change("c", old=(1, 5.0)))
 
 
+def _warm_simulator() -> None:
+    from tidings.dissemination.simulator.runs import run
+    from tidings.dissemination.simulator.scenario import Overlay, Scenario
+    from tidings.dissemination.simulator.workload import Workload
+
+    small = Workload(subscriptions=200, r_rows=50, s_rows=50, join_values=5, changes=5)
+    run(Scenario(schemes=("Ref-SJ-Clu+",), network=Overlay(nodes=5, routers=10), workload=small))
+
+
 def _reopened(engine: Engine) -> Engine:
     with TemporaryDirectory() as folder:
         engine.save(folder)
@@ -175,6 +184,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "network": _warm_network,
     "operators": _warm_operators,
     "schemes": _warm_schemes,
+    "simulator": _warm_simulator,
     "joins": _warm_joins,
     "patterns": _warm_patterns,
 }

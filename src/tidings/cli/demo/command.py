@@ -77,7 +77,7 @@ def demo(keep: Path | None, no_page: bool, chaos: bool, port: int | None) -> Non
 
     need_spark()
     with ExitStack() as stack:
-        stack.enter_context(_ended_by_signals())
+        stack.enter_context(ended_by_signals())
         folder = keep or Path(stack.enter_context(TemporaryDirectory(prefix="tidings-demo-")))
         options.need_folder(folder, "by --keep")
         if any(folder.iterdir()):
@@ -101,7 +101,7 @@ def demo(keep: Path | None, no_page: bool, chaos: bool, port: int | None) -> Non
 
 
 @contextmanager
-def _ended_by_signals() -> Iterator[None]:
+def ended_by_signals() -> Iterator[None]:
     """Treats other signals like Ctrl-C, so that the demo always ends what it has started."""
 
     def interrupt(number: int, frame: object) -> None:
@@ -215,8 +215,8 @@ class Demo:
         self._say("Service", summary, took)
 
     def _launch(self) -> None:
-        """Starts the process of the service."""
-        command = [sys.executable, "-c", "from tidings.cli import main; main()", "serve"]
+        """Starts the process of the service; -P: it imports nothing from the folder that the user is in."""
+        command = [sys.executable, "-P", "-c", "from tidings.cli import main; main()", "serve"]
         command += ["--data", str(self.folder), "--port", str(self.port), *self.options]
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / LOG).open("ab") as out:

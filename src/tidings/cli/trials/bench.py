@@ -97,7 +97,7 @@ def joins(subscriptions: int, events: int, output: Path | None) -> None:
 
 def _find_benchmarks() -> None:
     """Makes the folder `benchmarks` of a checkout importable; the installed package has none."""
-    checkout = Path(__file__).resolve().parents[3]
+    checkout = Path(__file__).resolve().parents[4]
     if not (checkout / "benchmarks" / "select_joins").is_dir():
         raise TidingsError(
             "the benchmarks are not installed; run this from a checkout: .venv/bin/tidings bench joins"

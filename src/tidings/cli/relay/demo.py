@@ -1,0 +1,192 @@
+"""`tidings relay --demo`: a centre and three relays on this machine, with subscribers, and what crosses their links.
+
+    centre ──┬── relay north ──── relay harbour
+             └── relay south
+
+The centre matches without Spark here, so that everything starts in seconds. Events are published until the demo is ended, and
+the table counts what crossed each link beside what the subscribers below it would have been sent by the centre.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from socket import create_server
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import httpx
+from rich.live import Live
+from rich.table import Table
+
+from tidings.cli import terminal
+from tidings.cli.demo.command import ended_by_signals
+from tidings.errors import TidingsError
+
+TOPICS = ("sport", "science", "markets", "weather", "travel")
+SUBSCRIBERS = 200  # of each relay
+RATE = 10.0  # events a second
+_PATIENCE = 120.0
+_PICTURES = ["picture " * 400 + str(number) for number in range(5)]  # bulky, and used again and again
+_SERVE = (
+    "import json, sys; from pathlib import Path; from tidings.service.settings import Settings;"
+    " from tidings.service.web.server import serve; given = json.loads(sys.argv[1]);"
+    " serve(Settings(**{**given, 'data': Path(given['data']), 'upstream': tuple(given['upstream'])}))"
+)
+
+
+@dataclass
+class Site:
+    """A service of the demo. `below` are the relays whose events come through it."""
+
+    name: str
+    upstream: str | None
+    port: int
+    http: httpx.Client
+    below: tuple[str, ...] = ()
+
+
+def play(seconds: float | None = None) -> None:
+    """Plays until Ctrl-C, or for so many seconds."""
+    with ended_by_signals(), ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="tidings-relays-")))
+        with terminal.err.status("Starting a centre and three relays …"):
+            sites = _start(folder, stack)
+            for name, site in sites.items():
+                if site.upstream is not None:
+                    texts = [{"text": text} for text in _texts(name)]
+                    site.http.post("/api/subscriptions/bulk", json=texts).raise_for_status()
+        centre = sites["centre"]
+        terminal.out.print(f"The centre: http://127.0.0.1:{centre.port}/status shows its links; the relays:")
+        for site in sites.values():
+            if site.upstream is not None:
+                terminal.out.print(
+                    f"  {site.name}: http://127.0.0.1:{site.port}  ({SUBSCRIBERS} subscriptions)"
+                )
+        terminal.note("Ctrl-C ends it.")
+        with suppress(KeyboardInterrupt), Live(console=terminal.out, refresh_per_second=4) as live:
+            _publish(sites, live, seconds)
+        with terminal.err.status("Ending …"), suppress(KeyboardInterrupt):
+            stack.close()
+
+
+def _start(folder: Path, stack: ExitStack) -> dict[str, Site]:
+    tree = {"centre": None, "north": "centre", "south": "centre", "harbour": "north"}
+    below = {"centre": ("north", "south", "harbour"), "north": ("north", "harbour"), "south": ("south",)}
+    sites: dict[str, Site] = {}
+    for name, parent in tree.items():
+        port = _free_port()
+        upstream = [] if parent is None else [f"http://127.0.0.1:{sites[parent].port}"]
+        given = {"data": str(folder / name), "port": port, "matching": "process", "upstream": upstream}
+        log = (folder / f"{name}.log").open("w")
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-c", _SERVE, json.dumps(given)],
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+        stack.enter_context(_ending(process))
+        http = stack.enter_context(httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30))
+        sites[name] = Site(name, parent, port, http, below.get(name, (name,)))
+    for site in sites.values():
+        _await_ready(site, folder / f"{site.name}.log")
+    return sites
+
+
+@contextmanager
+def _ending(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        process.terminate()
+        try:
+            process.wait(15)
+        except subprocess.TimeoutExpired:
+            process.kill()
+
+
+def _await_ready(site: Site, log: Path) -> None:
+    deadline = time.monotonic() + _PATIENCE
+    while time.monotonic() < deadline:
+        with suppress(httpx.HTTPError):
+            if site.http.get("/ready").status_code == 200:
+                return
+        time.sleep(0.1)
+    last = log.read_text(errors="replace").strip().splitlines()[-1:]
+    raise TidingsError(
+        f"{site.name} did not start within {_PATIENCE:.0f} s: {last[0] if last else 'it says nothing'}"
+    )
+
+
+def _texts(name: str) -> list[str]:
+    chosen = random.Random(name)
+    return [
+        f"WHERE topic = '{chosen.choice(TOPICS)}' AND score >= {chosen.randrange(10)}"
+        for _ in range(SUBSCRIBERS)
+    ]
+
+
+def _publish(sites: dict[str, Site], live: Live, seconds: float | None) -> None:
+    chosen, began, number = random.Random(1), time.monotonic(), 0
+    while seconds is None or time.monotonic() - began < seconds:
+        number += 1
+        event: dict[str, Any] = {"source": "demo", "id": str(number), "topic": chosen.choice(TOPICS)}
+        event |= {"score": chosen.randrange(12), "title": f"News {number}"}
+        if chosen.random() < 0.3:
+            event["picture"] = chosen.choice(_PICTURES)
+        sites["centre"].http.post("/api/events", json=event)
+        if number % 5 == 0:
+            live.update(_table(sites, number))
+        time.sleep(max(0.0, began + number / RATE - time.monotonic()))
+
+
+def _table(sites: dict[str, Site], published: int) -> Table:
+    found = {name: _counts(site) for name, site in sites.items()}
+    table = Table(title=f"{published:,} events published", expand=False)
+    for column in ("link", "events", "bytes", "payloads left out", "without relays", "less"):
+        table.add_column(column, justify="left" if column == "link" else "right", no_wrap=column == "link")
+    for name, site in sites.items():
+        if site.upstream is None:
+            continue
+        told = found[name]
+        copies = sum(found[one]["notifications"] for one in site.below)
+        times = copies / told["messages"] if told["messages"] else 0.0
+        table.add_row(
+            f"{site.upstream} → {name}",
+            f"{told['messages']:,.0f}",
+            f"{told['bytes'] / 1000:,.1f} kB",
+            f"{told['stripped']:,.0f}",
+            f"{copies:,.0f}",
+            f"{times:,.0f}x",
+        )
+    return table
+
+
+def _counts(site: Site) -> dict[str, float]:
+    """What came over the link of a relay, and the notifications that it made of it."""
+    counts = dict.fromkeys(("messages", "bytes", "stripped", "notifications"), 0.0)
+    with suppress(httpx.HTTPError, ValueError):
+        for line in site.http.get("/metrics").text.splitlines():
+            name, _, value = line.rpartition(" ")
+            if 'direction="up"' in name and not name.startswith("#"):
+                for known, metric in (
+                    ("messages", "link_messages_total"),
+                    ("bytes", "link_bytes_total"),
+                    ("stripped", "link_payloads_stripped_total"),
+                ):
+                    counts[known] += float(value) if name.startswith(f"tidings_{metric}") else 0.0
+            elif name == "tidings_notifications_total":
+                counts["notifications"] = float(value)
+    return counts
+
+
+def _free_port() -> int:
+    with create_server(("127.0.0.1", 0)) as free:
+        return int(free.getsockname()[1])
