@@ -1,4 +1,4 @@
-"""A service over real HTTP on a port of its own, everything in it real but for Spark: see stream.py."""
+"""A service over real HTTP on a port of its own, everything in it real but for Spark: the stream is that of a relay."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import httpx
 import pytest
 import uvicorn
 
-from tests.service.stream import InProcessStream
+from tidings.service.matching.local_stream import LocalStream
 from tidings.service.service import Service
 from tidings.service.settings import Settings
 from tidings.service.web.app import create_app
@@ -26,7 +26,7 @@ class Served:
     """A running service, and a client of it."""
 
     service: Service
-    stream: InProcessStream
+    stream: LocalStream
     http: httpx.Client
 
     @property
@@ -65,9 +65,14 @@ class Running:
     def __enter__(self) -> Served:
         service = Service(self.settings)
         service.feed_poller._host_interval = 0.0  # all feeds of these tests are on one host
-        service.start(driver=False)
-        stream = InProcessStream(self.settings.data, service.mailbox, service.preview.engine.operators)
-        stream.start()
+        service.start(driver=self.settings.matching == "process")
+        if isinstance(service.supervisor, LocalStream):
+            stream = service.supervisor
+        else:
+            stream = LocalStream(self.settings.data, service.mailbox, service.preview.engine.operators)
+            service.log_writer.on_append = stream.wake
+            stream.start()
+            stream.go()
         self._server = uvicorn.Server(configuration(create_app(service), graceful_seconds=10))
         self._thread = threading.Thread(target=self._server.run, args=([self._listener],), daemon=True)
         self._thread.start()

@@ -13,8 +13,14 @@ from typing import Any, Final, NamedTuple
 from tidings.model.event import Event
 from tidings.storage.event_log import Position
 
-SERVICE = "(service)"
-"""The owner of subscriptions that the service keeps for itself; no list shows them."""
+HIDDEN = "("
+"""With which the owners begin whose subscriptions no list shows: they are not people's."""
+
+SERVICE = f"{HIDDEN}service)"
+"""The owner of subscriptions that the service keeps for itself."""
+
+MEMBERS = "relay-"
+"""With which the ids of relays' filters begin, and no others. Those over tables are answered by messages for all of them."""
 
 
 class State(StrEnum):
@@ -37,6 +43,10 @@ class Role(StrEnum):
     ADMIN = "admin"
     PUBLISHER = "publisher"
     SUBSCRIBER = "subscriber"
+    RELAY = "relay"
+
+
+READERS: Final = (Role.ADMIN, Role.SUBSCRIBER)  # those that have subscriptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +103,7 @@ class Token:
     events_per_second: float = 1_000.0  # rate limit of publishing
     requests_per_second: float = 50.0  # of everything else
     sources: int = 1_000  # quota
+    scope: str = ""  # a subscription that contains all that it may ask for; empty: it may ask for everything
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,34 +7,52 @@ delivery, and the stores last.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import Any, Protocol
 
 from tidings.engine.engine import Engine
 from tidings.feeds.addresses import AsyncGuard
+from tidings.model.event import Event
+from tidings.service.delivery import sse
 from tidings.service.delivery.binding_types import BindingTypes
 from tidings.service.delivery.hub import Hub
-from tidings.service.delivery.notification_json import notification_to_json
+from tidings.service.delivery.notification_json import (
+    NotificationTexts,
+    notification_to_json,
+    with_payload_once,
+)
 from tidings.service.delivery.receivers import Receivers
+from tidings.service.delivery.stream_reads import StreamReads
 from tidings.service.delivery.subscription_feeds import FeedChanges
 from tidings.service.delivery.webhooks import Webhooks
 from tidings.service.ingest.deduplication import Deduplication
 from tidings.service.ingest.feed_poller import FeedPoller
 from tidings.service.ingest.log_writer import LogWriter
 from tidings.service.ingest.lost_events import notify_of_lost_events
+from tidings.service.ingest.recent_events import Arrival
 from tidings.service.matching.event_preview import EventPreview
 from tidings.service.matching.index_writer import IndexWriter
+from tidings.service.matching.local_stream import LocalStream
 from tidings.service.matching.stream_health import StreamHealth
 from tidings.service.matching.supervisor import Supervisor
 from tidings.service.matching.table_rows import TableRows
 from tidings.service.matching.watchdog import Watchdog
-from tidings.service.model import StoredNotification
+from tidings.service.model import SERVICE, Principal, StoredNotification
 from tidings.service.open_files import max_streams
+from tidings.service.relay.downstream import Downstream
+from tidings.service.relay.edge_stream import EdgeStream
+from tidings.service.relay.identity import service_id
+from tidings.service.relay.link_filters import LinkFilters
+from tidings.service.relay.own_filters import OwnFilters
+from tidings.service.relay.parent import Parent
+from tidings.service.relay.upstream import Upstream
+from tidings.service.relay.upstream_definitions import UpstreamDefinitions
 from tidings.service.settings import Settings
 from tidings.service.store.database import open_stores
 from tidings.service.store.mailbox import Mailbox
@@ -42,6 +60,7 @@ from tidings.service.store.reader_marks import ReaderMarks
 from tidings.service.store.received import Received
 from tidings.service.store.registry import Registry
 from tidings.service.store.transactions import StoreUnreachable
+from tidings.service.subscriptions import tickets
 from tidings.service.subscriptions.access_control import AccessControl
 from tidings.service.subscriptions.answerability import Answerability
 from tidings.service.subscriptions.class_search import ClassSearch
@@ -51,8 +70,10 @@ from tidings.service.subscriptions.definitions import Definitions
 from tidings.service.subscriptions.expiry import Expiry
 from tidings.service.subscriptions.lifecycle import Lifecycle
 from tidings.service.subscriptions.preview import Preview
+from tidings.service.subscriptions.scopes import Scopes
 from tidings.service.telemetry.metrics import Metrics
 from tidings.service.telemetry.stream_metrics import StreamMetrics
+from tidings.storage import versions
 from tidings.storage.event_log import EventLog
 
 _STORE_SECONDS = 60.0
@@ -99,6 +120,8 @@ class Service:
         )
         self.log_writer = LogWriter(self.log, self.deduplication, on_accept=self._accepted, clock=clock)
         later(self.log_writer.close)
+        if isinstance(self.supervisor, LocalStream):
+            self.log_writer.on_append = self.supervisor.wake
         self.event_preview = EventPreview(settings.data / "index", self.preview, settings.memory)
         self.coverage = CoverageSearch(self.registry, self.preview, self.event_preview)
         later(self.coverage.close)
@@ -115,11 +138,13 @@ class Service:
             answered=self.stream_health.answered,
             clock=clock,
         )
+        self._assemble_links()
         self._watch_states()
 
     def _assemble_subscriptions(self) -> None:
         """What subscriptions mean, the index of them, and their changes."""
         settings, clock = self.settings, self.clock
+        self.own_filters: OwnFilters | None = None  # of a relay
         self.definitions = Definitions(self.registry, settings, clock=clock)
         self.preview = Preview(self.definitions.engine, lambda: self.log_writer.recent.events())
         self.vocabulary = EventVocabulary()
@@ -134,6 +159,7 @@ class Service:
         )
         self.definitions.connect(self.index_writer, self._use_definitions)
         self.access = AccessControl(self.registry, settings, clock, max_streams=max_streams())
+        self.scopes = Scopes(self.access, lambda: self.preview.engine)
         self.lifecycle = Lifecycle(
             self.registry, self.mailbox, self.index_writer, self.preview, self.access, settings, clock=clock
         )
@@ -144,10 +170,10 @@ class Service:
         self.hub = Hub(self.mailbox)
         self.binding_types = BindingTypes(lambda: self.preview.engine, self._text_of)
         self.mailbox.on_commit(self.hub.wake)
-        watchdog = Watchdog(lambda: self.stream_health.waiting(), settings.stall_after)
-        self.supervisor = Supervisor(
-            settings, on_record=self.hub.wake, on_visits=self.metrics.visited, watchdog=watchdog
-        )
+        self._texts = NotificationTexts(settings)
+        self.stream_reads = StreamReads(self.mailbox, self._to_event, sse.PAGE)
+        self.short_stream_reads = StreamReads(self.mailbox, self._to_short_event, sse.PAGE)
+        self.supervisor = self._stream()
         self.feed_changes = FeedChanges()
         self.webhooks = Webhooks(
             self.registry,
@@ -159,12 +185,90 @@ class Service:
             clock=self.clock,
         )
 
+    def _assemble_links(self) -> None:
+        """The links to relays below, and of a relay to the services above."""
+        settings, clock = self.settings, self.clock
+        self.id = service_id(settings.data)
+        filters = LinkFilters(
+            self.registry, self.lifecycle, self.access, settings, clock, request_rows=self._request_rows
+        )
+        self.downstream = Downstream(
+            self.registry,
+            self.mailbox,
+            self.hub,
+            filters,
+            count=self.metrics.links.sent,
+            tables=lambda: self.definitions.engine.joins.tables,
+            clock=clock,
+        )
+        self.upstream: Upstream | None = None
+        if settings.upstream:
+            parents = [Parent(url, settings.upstream_token, self.id) for url in settings.upstream]
+            own = self.own_filters = OwnFilters(
+                parents, self.registry.active, lambda: self.definitions.engine, self._refused_upstream
+            )
+            self.upstream = Upstream(
+                parents,
+                own,
+                self.log_writer,
+                self.metrics.links,
+                settings.data,
+                on_welcome=UpstreamDefinitions(self.definitions).follow,
+                clock=clock,
+            )
+            self.metrics.links.watch(self.upstream.lag)
+            self.index_writer.on_appended = own.changed
+            self.lifecycle.on_indexed = own.await_upstream
+            self._edge.on_missing = own.need_rows
+
+    def _request_rows(self, ids: Sequence[str]) -> None:
+        """Has the stream send all rows of some members to the relays that they are of."""
+        events = [Event.snapshot(id, source=SERVICE, id=tickets.new_id("e")) for id in ids]
+        self.log_writer.accept(events)
+
+    def _refused_upstream(self, reasons: Mapping[str, str]) -> None:
+        """Subscriptions that an upstream service refuses cannot be answered here."""
+        self.answerability.refused(list(reasons.items()), self.registry.last_change())
+
+    def recent_events(self, principal: Principal) -> list[Event]:
+        """The latest events, as far as a principal may see them."""
+        return list(self.scopes.visible(principal, self.log_writer.recent.events(), lambda event: event))
+
+    def recent_arrivals(self, principal: Principal) -> list[Arrival]:
+        """The same, with their sizes and when they came."""
+        arrivals = self.log_writer.recent.arrivals()
+        return list(self.scopes.visible(principal, arrivals, lambda arrival: arrival.event))
+
+    def path(self) -> list[str]:
+        """The ids of this service and of those that it gets events from, up to the centre."""
+        return [self.id, *(() if self.upstream is None else self.upstream.path())]
+
+    def _stream(self) -> Supervisor | LocalStream:
+        """What matches: a driver of Spark, or this process."""
+        settings = self.settings
+        if settings.matching == "process":
+            operators = self.definitions.engine.operators
+            self._edge = EdgeStream(settings.data, self.mailbox.last)
+            return LocalStream(
+                settings.data,
+                self.mailbox,
+                operators,
+                memory=settings.memory,
+                answers=self._edge if settings.upstream else None,
+                clock=self.clock,
+            )
+        watchdog = Watchdog(lambda: self.stream_health.waiting(), settings.stall_after)
+        return Supervisor(
+            settings, on_record=self.hub.wake, on_visits=self.metrics.visited, watchdog=watchdog
+        )
+
     def _watch_states(self) -> None:
         self.metrics.watch(
             subscriptions=lambda: self.registry.counts(None),
             driver=lambda: self.supervisor.state,
             lag=self.stream_health.lag,
             log_bytes=lambda: sum(path.stat().st_size for path in self.log.folder.glob("*.log")),
+            parts=lambda: versions.number_of_parts(self.index_writer.root),
         )
 
     def _open_stores(self) -> None:
@@ -200,6 +304,8 @@ class Service:
             notify_of_lost_events(self.log, self.registry, self.mailbox, self.clock())
             self.supervisor.go()
             self._start_parts(self.expiry, self.feed_poller)
+            if self.upstream is not None and self.own_filters is not None:
+                self._start_parts(self.own_filters, self.upstream)
 
     def _start_parts(self, *parts: Part) -> None:
         for part in parts:
@@ -231,12 +337,23 @@ class Service:
             self._is_stopped = True
         self._stack.close()
 
-    def to_json(self, notification: StoredNotification) -> Mapping[str, Any]:
+    def to_json(self, notification: StoredNotification, *, payload_once: bool = False) -> Mapping[str, Any]:
         """The public JSON of a notification."""
+        if payload_once:
+            notification = with_payload_once(notification, self.preview.engine.joins.tables)
+        return notification_to_json(self._typed(notification), self.settings)
+
+    def _to_short_event(self, notification: StoredNotification) -> bytes:
+        """The same as an event of a stream of a subscriber who keeps payloads."""
+        return sse.encode(notification, json.dumps(self.to_json(notification, payload_once=True)))
+
+    def _to_event(self, notification: StoredNotification) -> bytes:
+        """A notification as an event of a stream."""
+        return sse.encode(notification, self._texts.text(self._typed(notification)))
+
+    def _typed(self, notification: StoredNotification) -> StoredNotification:
         typed = self.binding_types.convert(notification.subscription, notification.bindings)
-        if typed is not notification.bindings:
-            notification = replace(notification, bindings=typed)
-        return notification_to_json(notification, self.settings)
+        return notification if typed is notification.bindings else replace(notification, bindings=typed)
 
     def _text_of(self, id: str) -> str | None:
         found = self.registry.find(id)
@@ -247,6 +364,8 @@ class Service:
         self.preview.engine = engine
         self.class_search = ClassSearch(engine.taxonomy, engine.prefixes)
         self.completer = Completer(engine, self.class_search, self.vocabulary)
+        if self.own_filters is not None:
+            self.own_filters.reload()
 
     def _accepted(self, events: int, duplicates: int) -> None:
         self.metrics.accepted(events, duplicates=duplicates)

@@ -9,6 +9,8 @@ data/index/             index versions
 data/output/            notifications of joins as Parquet, until they are in the mailbox
 data/checkpoint/        of the stream
 data/key                the key that signs cookies
+data/identity           the id of this service
+data/upstream.json      of a relay: how far it has read
 data/LOCK               the process that serves
 """
 
@@ -28,12 +30,15 @@ class Settings:
     port: int = 8750
     url: str | None = None  # as which the service is known outside, without a slash at the end
     store: str | None = None  # postgresql://…; SQLite files in `data` without it
+    matching: str = "spark"  # or "process": in this process, without Spark
     spark: str = "local[*,4]"
     spark_settings: Mapping[str, str] = field(default_factory=dict)
     small_batch: int | None = None  # events that are matched without a Spark job; None: learnt
     memory: int | None = None  # bytes of the index that one Python process may have open; None: no bound
     parts: int | None = None  # into which the index is divided; None: as it is
     place: str = "auto"  # of the subscriptions in parts
+    merge: int = 0  # percentage of the subscriptions that is kept out of the front, by mergers
+    apart: bool = False  # subscriptions that match together are in different parts
     stall_after: float = 900.0  # seconds without progress while events wait, after which a driver is replaced
     max_lag: float = 60.0  # seconds that an event may wait to be matched, for the service to be ready
     taxonomy: Path | None = None
@@ -49,6 +54,10 @@ class Settings:
     keep_size: int | None = None  # bytes of the event log, and as many of the mailbox; None: no bound
     feed_interval: float = 15 * 60.0
     max_body: int = 16 << 20  # bytes of a request
+    upstream: tuple[
+        str, ...
+    ] = ()  # the services that a relay gets its events from: the first one that answers
+    upstream_token: str | None = None
     protect_metrics: bool = False  # /metrics needs a token, on a service that is not open
     log_format: str = "text"  # or json
 

@@ -20,7 +20,8 @@ from fastapi import FastAPI, Request
 from tests.service.telling import expire, record_matches, stores
 from tidings.service.delivery import sse
 from tidings.service.delivery.hub import Hub
-from tidings.service.delivery.notification_json import notification_to_json
+from tidings.service.delivery.notification_json import NotificationTexts, notification_to_json
+from tidings.service.delivery.stream_reads import StreamReads
 from tidings.service.model import StoredNotification
 from tidings.service.settings import Settings
 from tidings.service.store.mailbox import Mailbox
@@ -52,8 +53,18 @@ def read(text: str) -> list[Piece]:
     return pieces
 
 
+SETTINGS = Settings(data=Path("nowhere"))
+TEXTS = NotificationTexts(SETTINGS)
+
+
 def to_json(notification: StoredNotification) -> Mapping[str, object]:
-    return notification_to_json(notification, Settings(data=Path("nowhere")))
+    return notification_to_json(notification, SETTINGS)
+
+
+def encode(notification: StoredNotification) -> bytes:
+    text = TEXTS.text(notification)
+    assert json.loads(text) == to_json(notification)
+    return sse.encode(notification, text)
 
 
 class World:
@@ -71,7 +82,7 @@ class World:
             self.mailbox,
             self.hub,
             self._subscriptions,
-            to_json,
+            StreamReads(self.mailbox, encode, sse.PAGE),
             last_event_id=last_event_id,
             change=lambda: hash(tuple(self.lives.items())),
             **more,
@@ -231,13 +242,13 @@ def test_heartbeats_come_while_nothing_else_does(tmp_path: Path) -> None:
 def test_a_heartbeat_without_news_reads_no_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with world(tmp_path) as it:
         reads: list[int] = []
-        page = it.mailbox.page
+        page = it.mailbox.pages
 
         def counted(*given: Any, **more: Any) -> list[StoredNotification]:
             reads.append(1)
             return page(*given, **more)
 
-        monkeypatch.setattr(it.mailbox, "page", counted)
+        monkeypatch.setattr(it.mailbox, "pages", counted)
         beats = lambda pieces: sum(one.comment == "still here" for one in pieces) >= 5  # noqa: E731
         assert asyncio.run(it.first(it.stream(heartbeat=0.02), beats)) == []
         assert (len(reads), it.asked) == (1, 1)
@@ -270,14 +281,14 @@ def test_a_slow_client_is_sent_no_more_than_it_takes(tmp_path: Path) -> None:
     with world(tmp_path) as it:
         record_matches(it.mailbox, "a", *(f"e{i}" for i in range(1_000)))
         pages = 0
-        page = it.mailbox.page
+        page = it.mailbox.pages
 
         def counted(*args: Any, **more: Any) -> list[StoredNotification]:
             nonlocal pages
             pages += 1
             return page(*args, **more)
 
-        it.mailbox.page = counted  # type: ignore[method-assign]
+        it.mailbox.pages = counted  # type: ignore[method-assign, assignment]
 
         async def listen() -> None:
             stream = it.stream("0")
@@ -323,3 +334,30 @@ def test_over_http_a_client_resumes_and_one_that_goes_away_is_noticed(tmp_path: 
             finally:
                 server.should_exit = True
                 thread.join()
+
+
+def test_streams_that_are_woken_together_are_read_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with world(tmp_path) as it:
+        asked: list[int] = []
+        pages = it.mailbox.pages
+
+        def counted(after: Mapping[str, int], limit: int) -> dict[str, list[StoredNotification]]:
+            asked.append(len(after))
+            return pages(after, limit)
+
+        monkeypatch.setattr(it.mailbox, "pages", counted)
+        record_matches(it.mailbox, [f"s{number}" for number in range(20)], "e")
+        reads = StreamReads(it.mailbox, encode, sse.PAGE)
+
+        async def read_all() -> list[Any]:
+            wanted = [(frozenset({f"s{number}"}), 0) for number in range(20)]
+            wanted += [(frozenset({"s0"}), 1_000), (frozenset({"s1", "s2"}), 0), (frozenset(), 0)]
+            return await asyncio.gather(*(reads.read(*one) for one in wanted))
+
+        found = asyncio.run(read_all())
+        assert [len(one.page) for one in found] == [1] * 20 + [0, 2, 0]
+        assert found[21].text == found[1].text + found[2].text
+        assert sum(asked) == 21, "the stream of another number waits for the next turn"
+        assert len(asked) <= 3

@@ -13,7 +13,7 @@ SERVED = """
 import sys
 from pathlib import Path
 from tests.service.conftest import Running
-from tests.service.stream import InProcessStream
+from tidings.service.matching.local_stream import LocalStream
 root = Path(sys.argv[1])
 
 def fill():
@@ -44,7 +44,7 @@ with Running(data=root / "data") as served:
         assert again.status_code == 202, again.text
         accepted += again.json()["ids"]
     served.stream.stop()
-    InProcessStream(served.service.settings.data, served.service.mailbox).step()
+    LocalStream(served.service.settings.data, served.service.mailbox).step()
     told = [one.event.id for one in served.service.mailbox.page([asked["id"]], after=0, limit=1_000)]
     assert told == accepted, (len(told), len(accepted))
 with Running(data=root / "data") as served:  # and after a start

@@ -86,7 +86,7 @@ def settled(service: ServiceProcess) -> tuple[int, int]:
 
 def test_some_hundred(served: Served, tmp_path: Path, seed: int) -> None:
     with service_process(tmp_path / "data") as service:
-        sent = send_all(service, requests(served, service, seed, 300))
+        sent = send_all(service, requests(served, service, seed, 450))
         said = check(service, sent)
     assert said["answers"] > 100, said
     asked = {one.request.path.partition("?")[0].split("/")[1] for one in sent}

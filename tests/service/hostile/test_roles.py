@@ -16,6 +16,7 @@ import pytest
 from tests.service.conftest import Served
 from tests.service.hostile.routes import routes_of
 from tidings.service.model import Role
+from tidings.service.relay.downstream import MEDIA_TYPE
 
 XMLRPC = "<methodCall><methodName>tidings.subscribe</methodName><params><param><value>WHERE a = 1</value></param></params></methodCall>"
 
@@ -33,6 +34,7 @@ class Row(NamedTuple):
 
 
 TEXT = {"text": "WHERE a = 1"}
+RELAY = "n" + "a" * 20
 EVENT = {"source": "roles", "a": 1}
 FORM = "application/x-www-form-urlencoded"
 ROWS = [
@@ -69,6 +71,14 @@ ROWS = [
     Row("GET /api/tokens", 401, 403, 403, 403, 200),
     Row("POST /api/tokens", 401, 403, 403, 403, 201, {"name": "n", "role": "subscriber"}),
     Row("DELETE /api/tokens", 401, 403, 403, 403, 404, None, "?id=none"),
+    Row("POST /api/links", 401, 403, 403, 403, 200, {"relay": RELAY}),
+    Row("GET /api/links/definitions", 401, 403, 403, 403, 200),
+    Row("PUT /api/links/filters", 401, 403, 403, 403, 200, {"relay": RELAY, "filters": []}),
+    Row("POST /api/links/filters", 401, 403, 403, 403, 200, {"relay": RELAY}),
+    Row("POST /api/links/rows", 401, 403, 403, 403, 204, {"relay": RELAY, "filters": []}),
+    Row("POST /api/links/acks", 401, 403, 403, 403, 204, {"relay": RELAY, "payloads": []}),
+    Row("GET /api/links/packets", 401, 403, 403, 403, 200, None, f"?relay={RELAY}"),
+    Row("GET /api/links/payloads", 401, 403, 403, 403, 404, None, f"?relay={RELAY}&number=1&id={'0' * 32}"),
     Row("GET /api/subscriptions", 401, 403, 200, 200, 200),
     Row("POST /api/subscriptions", 401, 403, 201, 201, 201, TEXT),
     Row("POST /api/subscriptions/bulk", 401, 403, 200, 200, 200, [TEXT]),
@@ -151,7 +161,7 @@ class House(NamedTuple):
         if content is not None:
             headers["Content-Type"] = row.kind
         with self.served.http.stream(method, path + row.query, content=content, headers=headers) as answer:
-            if not answer.headers.get("content-type", "").startswith("text/event-stream"):
+            if not answer.headers.get("content-type", "").startswith(("text/event-stream", MEDIA_TYPE)):
                 answer.read()
             return answer
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.service.stores import opened
-from tests.service.stream import InProcessStream
 from tidings import Event
+from tidings.service.matching.local_stream import LocalStream
 from tidings.service.model import MATCH, NotificationKind, StoredNotification, Subscription
 from tidings.service.service import Service
 from tidings.service.settings import Settings
@@ -59,7 +59,7 @@ def test_lost_events_are_told_as_missed_once(tmp_path: Path, caplog: pytest.LogC
     service = Service(settings)
     service.start(driver=False)
     assert service.log_writer.accept([Event(id="2", source="x", attributes={"topic": "sport"})]).accepted == 1
-    InProcessStream(tmp_path, service.mailbox).step()
+    LocalStream(tmp_path, service.mailbox).step()
     assert [one.event and one.event.id for one in told(service, "early")] == [None, "1", "2"]
     service.stop()
 

@@ -472,3 +472,9 @@ def test_what_takes_long_is_not_read_on_the_event_loop() -> None:
     assert not is_quick(b'{"version": "https://jsonfeed.org/version/1.1"}', "application/json")
     assert not is_quick(b"<rss/>", "application/rss+xml")
     assert not is_quick(b"[] .", "text/turtle")
+
+
+def test_sources_of_the_service_itself_are_refused() -> None:
+    for source in ("(messages) stocks", "(rows) s", "(service)"):
+        with pytest.raises(EventError, match="are the service's own"):
+            read({"specversion": "1.0", "id": "0/1 1", "type": "x", "source": source}, STRUCTURED)

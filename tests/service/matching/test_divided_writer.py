@@ -9,6 +9,7 @@ import pytest
 
 from tidings import Event
 from tidings.errors import IndexFileError
+from tidings.service.matching.compaction import Compaction
 from tidings.service.matching.index_writer import IndexWriter
 from tidings.service.model import Subscription
 from tidings.service.service import Service
@@ -17,6 +18,7 @@ from tidings.service.store.database import open_registry
 from tidings.service.store.registry import Registry
 from tidings.storage import versions
 from tidings.storage.division import Division
+from tidings.storage.event_log import EventLog
 
 
 def _started(settings: Settings, registry: Registry) -> Division | None:
@@ -47,6 +49,41 @@ def test_the_index_is_divided_as_the_service_is_started(tmp_path: Path) -> None:
         assert _started(replace(settings, parts=1), registry) is None
     finally:
         registry.close()
+
+
+def test_mergers_are_made_at_the_start_and_at_each_fold(tmp_path: Path) -> None:
+    settings = Settings(tmp_path / "data", parts=2, place="contain", merge=80, apart=True)
+    registry = open_registry(settings)
+    try:
+        for n in range(8):
+            registry.add(Subscription(f"s{n}", _pattern(n), "", "", "", f"feed-{n}", 1.0, None))
+        writer = IndexWriter(settings, registry)
+        writer.prepare()
+        started = _division(writer.root)
+        assert (started.placement, started.mergers) == (versions.Placement("contain", 2, 80, True), 1)
+        assert started.loads == (), "the log has no events"
+        log = EventLog(settings.data / "log")
+        for item in (1, 2):
+            log.append([Event.from_rdf(f"<urn:{item}> <urn:topic> <urn:oil> ; <urn:in> <urn:3> .", "ttl")])
+        log.close()
+        versions.append(writer.root, [versions.Change("s8", _pattern(8))])
+        Compaction(settings, registry)._fold()
+        folded = _division(writer.root)
+        assert (folded.placement, folded.mergers) == (started.placement, 1)
+        assert (folded.front.subscriptions, sum(piece.subscriptions for piece in folded.parts)) == (0, 9)
+        assert max(folded.loads) == 1, "the events of the log are the sample"
+    finally:
+        registry.close()
+
+
+def _pattern(number: int) -> str:
+    return f"WHERE (?i, <urn:topic>, <urn:oil>), (?i, <urn:in>, <urn:{number}>)"
+
+
+def _division(root: Path) -> Division:
+    found = versions.division(root, versions.current(root))
+    assert found is not None
+    return found
 
 
 def test_a_start_refuses_an_index_that_needs_more_than_the_memory(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tests.service.conftest import Running, Served
-from tests.service.stream import QUERY
 from tidings.model.event import EVENT_SCHEMA
 from tidings.model.notification import NOTIFICATION_SCHEMA
+from tidings.service.matching.local_stream import QUERY
 from tidings.service.model import BatchRecord
 from tidings.storage.event_log import Offset
 

@@ -28,13 +28,16 @@ INDEPENDENT = {
     "/static/page.js",
     "/api/taxonomy",
     "/api/definitions",
+    "/api/links/definitions",
     "/api/prefixes",
     "/api/networks",
     "/api/networks/{name}",
     "/api/tables",
     "/api/tables/{name}/rows",
 }
+WITHOUT = ("/api/complete", "/api/stream", "/api/links/packets", "/api/links/payloads", "/subscriptions/new")
 BODIES = {
+    "/api/links": {"relay": "n" + "a" * 20},
     "/api/subscriptions": {"text": "WHERE a = 1"},
     "/api/sources": {"url": "https://away.example/feed"},
     "/api/tokens": {"name": "a", "role": "admin"},
@@ -49,7 +52,7 @@ def answers(served: Served) -> Iterator[tuple[str, httpx.Response]]:
             ("/api/", "/ready", "/feeds/", "/sources", "/subscriptions", "/status")
         ):
             continue
-        if method == "GET" and path not in ("/api/complete", "/api/stream", "/subscriptions/new"):
+        if method == "GET" and path not in WITHOUT:
             answer = served.http.get(path.format(id="s1", notification="n", key="k", format="atom", name="n"))
         elif path in BODIES and method == "POST":
             answer = served.http.post(path, json=BODIES[path])

@@ -56,6 +56,8 @@ def test_what_happens_is_counted() -> None:
 def test_visits_of_parts_are_counted_by_part() -> None:
     metrics = Metrics()
     assert b"tidings_part" not in metrics.text(), "no index is divided"
+    metrics.watch(parts=lambda: 2)
+    assert [value(metrics, "tidings_part_opened_total", part=part) for part in "01"] == [0, 0]
     metrics.visited(PartVisits.from_lists([[10, 20], [1, 2], [30, 40], [1, 0]]))
     metrics.visited(PartVisits.from_lists([[5, 0, 7], [5, 0, 0], [0, 0, 9], [0, 0, 1]]))
     for name, counts in {

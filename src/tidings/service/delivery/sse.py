@@ -1,7 +1,7 @@
 """Streams notifications of subscriptions as server-sent events.
 
 The stream starts with what the mailbox has after the client's cursor, a page at a time, and continues with new
-notifications. The next page is read when the client has received the one before, so a slow client needs no more
+notifications (stream_reads.py reads for all streams at once). The next page is read when the client has received the one before, so a slow client needs no more
 memory than a quick one. The id of an event is its number in the mailbox, which a browser sends back as
 Last-Event-ID when it reconnects; nothing is skipped.
 """
@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import AsyncGenerator, Callable, Mapping
 
 from tidings.service.delivery.hub import Hub
+from tidings.service.delivery.stream_reads import NOTHING, MailboxPages, StreamReads
 from tidings.service.model import NOTICES, NotificationKind, StoredNotification
 
 MEDIA_TYPE = "text/event-stream"
@@ -26,21 +26,11 @@ RETRY = 3_000  # milliseconds until a client that lost its connection tries agai
 _NAMES = dict.fromkeys(NOTICES, "notice") | {NotificationKind.MISSED: "missed"}
 
 
-class MailboxPages(Protocol):
-    """The part of a mailbox that a stream uses."""
-
-    def page(
-        self, subscriptions: Sequence[str], *, after: int | None = None, limit: int = 50
-    ) -> list[StoredNotification]: ...
-    def first(self) -> int: ...
-    def last(self) -> int: ...
-
-
 async def stream(
     mailbox: MailboxPages,
     hub: Hub,
     subscriptions: Callable[[], Mapping[str, bool]],
-    to_json: Callable[[StoredNotification], Mapping[str, object]],
+    reads: StreamReads,
     *,
     change: Callable[[], int],
     last_event_id: str | None = None,
@@ -69,7 +59,7 @@ async def stream(
             due = loop.time() + heartbeat
         ids, mark = frozenset(lives), hub.last if has_news else seen
         # Without news the mailbox is not read: most listeners wait most of the time.
-        page, text = await asyncio.to_thread(_page, mailbox, ids, seen, to_json) if has_news else ([], b"")
+        page, text = await reads.read(ids, seen) if has_news else NOTHING
         looks = beats or endless or any(entry.kind in NOTICES for entry in page)
         if looks and (now := change()) != changed:
             changed = now
@@ -120,24 +110,10 @@ def first_number(mailbox: MailboxPages, last_event_id: str | None) -> int | str:
     return int(given)
 
 
-def _page(
-    mailbox: MailboxPages,
-    ids: frozenset[str],
-    after: int,
-    to_json: Callable[[StoredNotification], Mapping[str, object]],
-) -> tuple[list[StoredNotification], bytes]:
-    """The next notifications and their bytes."""
-    page = mailbox.page(sorted(ids), after=after, limit=PAGE) if ids else []
-    return page, b"".join(_event(notification, to_json) for notification in page)
-
-
-def _event(
-    notification: StoredNotification, to_json: Callable[[StoredNotification], Mapping[str, object]]
-) -> bytes:
-    data = json.dumps(
-        to_json(notification), separators=(",", ":")
-    )  # ASCII: no reader takes a line of it for two
-    return f"id: {notification.number}\nevent: {_NAMES.get(notification.kind, 'notification')}\ndata: {data}\n\n".encode()
+def encode(notification: StoredNotification, text: str) -> bytes:
+    """A notification as an event of a stream. Its JSON is ASCII: no reader takes a line of it for two."""
+    name = _NAMES.get(notification.kind, "notification")
+    return f"id: {notification.number}\nevent: {name}\ndata: {text}\n\n".encode()
 
 
 def _missed(first: int, last: int) -> bytes:

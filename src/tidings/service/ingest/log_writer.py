@@ -83,6 +83,7 @@ class LogWriter:
         max_events: int = MAX_EVENTS,
         max_bytes: int = MAX_BYTES,
     ) -> None:
+        self.on_append: Callable[[], None] = lambda: None  # called when events are in the log
         self._log, self._deduplication, self._on_accept, self._clock = log, deduplication, on_accept, clock
         self._max_events, self._max_bytes = max_events, max_bytes
         self.recent = RecentEvents()
@@ -214,6 +215,8 @@ class LogWriter:
                 logger.warning("the arrivals could not be written: %s", error)
                 self._behind = True
             self.recent.add(events, self._clock())
+        if rows:
+            self.on_append()
         self._on_accept(len(rows), sum(len(call.events) for call in group) - len(rows))
         for call, count in zip(group, new, strict=True):
             ids = [event.id for event in call.events]

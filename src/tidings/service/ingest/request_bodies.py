@@ -17,12 +17,14 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
+from tidings.dissemination.live.carriers import is_carrier
 from tidings.errors import EventError
 from tidings.feeds.read import read_feed
 from tidings.formats.documents import in_utf8, safe_text, safe_xml
 from tidings.formats.rdf import is_rdf
 from tidings.formats.strict_json import StrictJson
 from tidings.model.event import Event
+from tidings.service.model import HIDDEN
 
 MAX_EVENTS = 10_000  # in one body
 QUICK_BYTES, QUICK_OBJECTS = 64 << 10, 500
@@ -218,6 +220,12 @@ def _checked(event: Event, source: str) -> Event:
     formats."""
     if not event.source and source:
         event = replace(event, source=source)
+    if is_carrier(event):
+        raise EventError(f"an event of the type {event.type!r} is made by a stream alone; give another type")
+    if event.source.startswith(HIDDEN):  # it could take the place of what a stream makes
+        raise EventError(
+            f"the event's source is {event.source[:80]!r}; those that begin with {HIDDEN!r} are the service's own, so give another"
+        )
     together = event.envelope_text()
     if len(together) <= MAX_TEXT and together.isprintable():  # as nearly all are
         return event

@@ -17,7 +17,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+
 from tidings.errors import TidingsError
+from tidings.model.event import to_table
+from tidings.service.ingest.recent_events import RecentEvents
 from tidings.service.matching import driver_settings
 from tidings.service.matching.engine_settings import load_operators
 from tidings.service.model import State
@@ -25,6 +29,7 @@ from tidings.service.settings import Settings
 from tidings.service.store.registry import Registry
 from tidings.spark import version_pins
 from tidings.storage import checksums, versions
+from tidings.storage.event_log import EventLog
 
 AT_LEAST, SHARE = 1_000, 0.1  # changes in a tail, or such a share of all subscriptions
 _AGAIN_AFTER = 60.0  # seconds, if it failed
@@ -50,6 +55,13 @@ def next_base(data: Path, registry: Registry) -> int:
     return registry.next_base(
         max(versions.last_base(data / "index"), version_pins.last_base(data / "checkpoint"))
     )
+
+
+def sample_of_log(data: Path) -> pa.Table:
+    """The last events of the log, as which others are expected."""
+    recent = RecentEvents()
+    recent.fill(EventLog(data / "log"))
+    return to_table(recent.events())
 
 
 class Compaction:
@@ -131,8 +143,9 @@ def main() -> None:
     os.nice(5)
     drop_bases(settings.data)
     try:
-        operators, number = load_operators(settings), int(sys.argv[1])
-        versions.compact(settings.data / "index", operators=operators, at_least=number)
+        operators, number, root = load_operators(settings), int(sys.argv[1]), settings.data / "index"
+        sample = sample_of_log(settings.data) if versions.is_placed(root) else None
+        versions.compact(root, operators=operators, at_least=number, sample=sample)
     except TidingsError as error:
         sys.exit(str(error))
 

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from tidings.errors import TidingsError
 from tidings.service.matching import driver_settings, process_session
-from tidings.service.model import BatchRecord
+from tidings.service.model import MEMBERS, BatchRecord
 from tidings.service.settings import Settings
 from tidings.service.store.database import open_mailbox
 from tidings.storage.event_log import EventLog, Offset, Position
@@ -122,8 +122,11 @@ class Recorder:
             batch.range.began,
             self._clock(),
         )
-        self.mailbox.record(record, part.notifications, part.notified, until=until)
-        self._on_record(batch.query, len(part.notifications))
+        from tidings.dissemination.live.carriers import carried
+
+        notifications, events = carried(part.notifications, part.notified, MEMBERS)
+        self.mailbox.record(record, notifications, events, until=until)
+        self._on_record(batch.query, len(notifications))
         if part.visits:
             self._on_visits(part.visits)
 
@@ -280,6 +283,7 @@ class Driver:
                     start=positions.match,
                     edge=positions.joins,
                     memory=self._settings.memory,
+                    members=MEMBERS,
                 )
                 note_queries(
                     [query.id for query in stream.queries], positions, EventLog(data / "log"), mailbox

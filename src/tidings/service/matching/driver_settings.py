@@ -28,5 +28,5 @@ def from_line(line: bytes) -> Settings:
     for name in _PATHS:
         values[name] = None if values[name] is None else Path(values[name])
     values["networks"] = {name: Path(path) for name, path in values["networks"].items()}
-    values["operators"], values["allowed"] = tuple(values["operators"]), tuple(values["allowed"])
+    values |= {name: tuple(values[name]) for name in ("operators", "allowed", "upstream")}
     return Settings(**values)

@@ -132,7 +132,7 @@ def _parts(settings: Settings, definitions: Sequence[Definition]) -> Iterator[by
     yield version("tidings").encode()
     yield _prefixes(settings)
     if settings.parts is not None:
-        yield f"{settings.parts} {settings.place}".encode()
+        yield f"{settings.parts} {settings.place} {settings.merge} {settings.apart}".encode()
     for path in (settings.taxonomy, settings.tables):
         yield b"" if path is None else _document(path)
     for name, path in sorted(settings.networks.items()):

@@ -18,21 +18,17 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-import pyarrow as pa
-
 from tidings.engine.engine import BroadSubscription, EmptySubscription, Engine
 from tidings.errors import IndexFileError, SubscriptionError, TidingsError
-from tidings.model.event import to_table
-from tidings.service.ingest.recent_events import RecentEvents
-from tidings.service.matching.compaction import Compaction, drop_bases, next_base
+from tidings.service.matching.compaction import Compaction, drop_bases, next_base, sample_of_log
 from tidings.service.matching.engine_settings import fingerprint, load_engine, missing_table
 from tidings.service.model import IndexChange
 from tidings.service.settings import Settings
 from tidings.service.store.registry import Registry
 from tidings.storage import checksums, versions
-from tidings.storage.event_log import EventLog, sync
+from tidings.storage.event_log import sync
 from tidings.storage.tail_changes import apply
-from tidings.storage.versions import Change, NetworkChange, Version
+from tidings.storage.versions import Change, NetworkChange, Placement, Version
 
 _POLL_SECONDS = 1.0  # how often the outbox is read while no caller waits
 _APPLIED_EVERY = 0.25  # how often what the index has is taken out of the outbox
@@ -54,7 +50,8 @@ class IndexWriter:
     """Call `prepare`, then `start`; after each change of the registry `wait_for` its number. `on_refused` is called
     with the ids and reasons of subscriptions that the index refuses, but for those that `wait_for` told its caller of, and
     with the number of the last change that was tried; `on_rebuilt` when a damaged index was built anew; `on_definitions`
-    with an engine that has the definitions, before an index is built with them and after a network was changed."""
+    with an engine that has the definitions, before an index is built with them and after a network was changed;
+    `on_appended` with changes that the index has now, before `wait_for` returns."""
 
     def __init__(
         self,
@@ -68,6 +65,7 @@ class IndexWriter:
             warnings.filterwarnings("ignore", category=remark)
         self.root = settings.data / "index"
         self.on_refused, self.on_rebuilt, self.on_definitions = on_refused, on_rebuilt, on_definitions
+        self.on_appended: Callable[[Sequence[IndexChange]], None] = lambda changes: None
         self._settings, self._registry = settings, registry
         self._definitions, self._fingerprint = Engine(), ""
         self._turn = threading.Lock()  # held by whoever changes the index
@@ -136,14 +134,13 @@ class IndexWriter:
         if refused:  # before the index is there: after a crash it is built again
             self.on_refused(refused, last)
         number = next_base(self._settings.data, self._registry)
-        parts = self._settings.parts
-        placement = None if parts is None else versions.Placement(self._settings.place, parts)
+        placement = _placement(self._settings)
         version = versions.publish(
             self.root,
             engine,
             at_least=number,
             placement=placement,
-            sample=None if parts is None else self._sample(),
+            sample=None if placement is None else sample_of_log(self._settings.data),
             memory=self._settings.memory,
         )
         logger.info("built the index %s of %d subscriptions", version, len(engine))
@@ -154,12 +151,6 @@ class IndexWriter:
             self._unreported.clear()
             self._news.notify_all()
         return refused
-
-    def _sample(self) -> pa.Table:
-        """The last events of the log, as which others are expected."""
-        recent = RecentEvents()
-        recent.fill(EventLog(self._settings.data / "log"))
-        return to_table(recent.events())
 
     def _rebuild(self, damage: Exception) -> list[tuple[str, str]]:
         """Builds the index anew because it is lost or damaged, and removes the damaged base: a micro-batch that pinned
@@ -422,9 +413,19 @@ class IndexWriter:
             self._unreported |= {change.id: message for change, message in refused}
             for number in list(self._refusals)[:-_REFUSALS]:
                 del self._refusals[number]
+            gone = {change.number for change, _ in refused}
+            self.on_appended(
+                [change._replace(text=None) if change.number in gone else change for change in changes]
+            )
             self._reached = changes[-1].number
             self._news.notify_all()
         return refused
+
+
+def _placement(settings: Settings) -> Placement | None:
+    if settings.parts is None:
+        return None
+    return Placement(settings.place, settings.parts, settings.merge, settings.apart)
 
 
 def _write(path: Path, text: str) -> None:

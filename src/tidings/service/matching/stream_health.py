@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tidings.arrays import loop_cache
 from tidings.service.ingest.log_writer import Backlog, LogWriter
+from tidings.service.matching.local_stream import LocalStream
 from tidings.service.matching.stream_position import answered, positions
 from tidings.service.matching.supervisor import Supervisor
 from tidings.service.settings import Settings
@@ -18,7 +19,7 @@ class StreamHealth:
 
     def __init__(
         self,
-        supervisor: Supervisor,
+        supervisor: Supervisor | LocalStream,
         mailbox: Mailbox,
         log: EventLog,
         log_writer: LogWriter,

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from tidings.service.matching import local_stream
 from tidings.service.model import JOINS, MATCH, Notice, NotificationKind
 from tidings.service.store.mailbox import Mailbox
 from tidings.spark.joins.sequence_mark import are_kept, start_sequences
@@ -85,6 +86,8 @@ def _introduce(checkpoint: Path, role: str, mailbox: Mailbox, log: EventLog) -> 
     the checkpoint is."""
     with suppress(OSError, ValueError, LookupError):
         query = query_id(checkpoint)
+        if query == local_stream.QUERY:
+            return  # the mailbox has all of it
         if query in mailbox.reached() or mailbox.reached_by(role) is None:
             done, _ = last_batches(checkpoint)
             end = log.start() if done < 0 else batch_range(checkpoint, done).end
@@ -96,6 +99,8 @@ def _agrees(checkpoint: Path, mailbox: Mailbox) -> bool:
     try:
         query = query_id(checkpoint)
     except (OSError, ValueError, LookupError):
+        return False
+    if query == local_stream.QUERY:  # which another command has left, and Spark cannot read
         return False
     done, planned = last_batches(checkpoint)
     if query not in mailbox.reached():

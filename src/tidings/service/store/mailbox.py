@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import chain
 from operator import attrgetter
@@ -29,7 +29,7 @@ from tidings.service.model import (
     StoredNotification,
 )
 from tidings.service.store import tables
-from tidings.service.store.mailbox_rows import MailboxRows, event_of, mailbox_rows, notification_id
+from tidings.service.store.mailbox_rows import MailboxRows, event_key, event_of, mailbox_rows, notification_id
 from tidings.service.store.notification_search import Blocks, Span, numbers_of, numbers_of_each
 from tidings.service.store.tables import block_of, clean
 from tidings.service.store.transactions import Database, insert_columns
@@ -37,6 +37,7 @@ from tidings.storage.event_log import Offset, Position
 
 HEAD: Final = "0005"
 _PORTION = 5_000
+_WINDOW = 20_000  # notifications that are looked through for those of a relay's filters
 _ROOM = 0.95  # of the size that is kept, after something was deleted because of it
 _NUMBERS = (1 << 63) - 1
 _ONCE = "ON CONFLICT (subscription, id) WHERE event IS NULL DO NOTHING"
@@ -275,7 +276,7 @@ class Mailbox:
                 there = block_of(tables.notifications).in_(blocks), _columns.subscription == subscription
                 query = _NOTIFICATIONS.where(*there, _columns.number.between(*span), is_it)
                 for row in connection.execute(query.order_by(desc(_columns.number))):
-                    notification = _notification(row)
+                    notification = _notification(row, {})
                     if notification.id == clean(id):
                         return notification
         return None
@@ -294,6 +295,54 @@ class Mailbox:
             )
             # After each commit: rows of SQLAlchemy's own would take most of the time.
             return last, dict(connection.execute(query).cursor.fetchall())
+
+    def events_of(
+        self, subscriptions: Collection[str], after: int, upto: int, limit: int
+    ) -> tuple[list[tuple[int, Event]], int]:
+        """The events that some of these subscriptions were notified of, each once, with the number of the first such
+        notification after `after`; and the number up to which these are all."""
+        after, upto = _bounded(after), _bounded(upto)
+        keys: dict[bytes, int] = {}
+        with self._database.reading() as connection:
+            upto = min(upto, _counter(connection, "number"))
+            while after < upto and not keys and subscriptions:
+                end = min(after + _WINDOW, upto)
+                window = select(_columns.number, _columns.subscription, _columns.event).where(
+                    _columns.number > after, _columns.number <= end, _columns.event.is_not(None)
+                )
+                after = end
+                for number, subscription, event in connection.execute(
+                    window.order_by(_columns.number)
+                ).cursor.fetchall():
+                    if subscription not in subscriptions or bytes(event) in keys:
+                        continue
+                    if len(keys) == limit:
+                        after = number - 1
+                        break
+                    keys[bytes(event)] = number
+            rows = connection.execute(select(tables.events).where(_event.key.in_(list(keys)))) if keys else ()
+            found = sorted(((keys[bytes(row.key)], _event_of(row)) for row in rows), key=lambda pair: pair[0])
+        return found, after if subscriptions else upto
+
+    def missed(self, subscriptions: Collection[str], after: int, upto: int) -> set[str]:
+        """Those of these subscriptions that were told between two numbers that something may be missing."""
+        between = _columns.number > _bounded(after), _columns.number <= _bounded(upto)
+        query = select(_columns.subscription).where(*between, _columns.kind == NotificationKind.MISSED.value)
+        with self._database.reading() as connection:
+            return {id for (id,) in connection.execute(query) if id in subscriptions}
+
+    def time_of(self, source: str, id: str) -> float | None:
+        """When the notifications of an event were stored; None if there are none."""
+        with self._database.reading() as connection:
+            span = _span_of(connection, event_key(source, id))
+            query = select(_columns.at).where(_columns.number.between(*span))
+            return connection.execute(query.order_by(_columns.number).limit(1)).scalar()
+
+    def number_before(self, at: float) -> int:
+        """The number after which everything was stored at this time or later."""
+        with self._database.reading() as connection:
+            first = connection.execute(select(func.min(_columns.number)).where(_columns.at >= at)).scalar()
+            return _counter(connection, "number") if first is None else int(first) - 1
 
     def first(self) -> int:
         """The smallest number that is still kept; one above the last if there is none."""
@@ -407,9 +456,10 @@ def _span_of(connection: Connection, key: bytes) -> Span:
 def stored_notifications(connection: Connection, numbers: Sequence[int]) -> list[StoredNotification]:
     """The notifications with these numbers, oldest first."""
     found = []
+    events: dict[bytes, Event] = {}  # each is read once
     for begin in range(0, len(numbers), _PORTION):
         query = _NOTIFICATIONS.where(_columns.number.in_(numbers[begin : begin + _PORTION]))
-        found += [_notification(row) for row in connection.execute(query)]
+        found += [_notification(row, events) for row in connection.execute(query)]
     return sorted(found, key=attrgetter("number"))
 
 
@@ -462,18 +512,10 @@ def _bounded(number: int) -> int:
     return max(-1, min(number, _NUMBERS))
 
 
-def _notification(row: Any) -> StoredNotification:
+def _notification(row: Any, events: dict[bytes, Event]) -> StoredNotification:
     event = None
-    if row.key is not None:
-        event = Event(
-            source=row.source or "",
-            attributes=_object(row.attributes),
-            id=row.event_id or "",
-            type=row.type or "",
-            time=row.time,
-            datacontenttype=row.datacontenttype or "",
-            data=row.data or b"",
-        )
+    if row.key is not None and (event := events.get(bytes(row.key))) is None:
+        event = events[bytes(row.key)] = _event_of(row, row.event_id)
     return StoredNotification(
         number=row.number,
         id=row.id
@@ -483,14 +525,30 @@ def _notification(row: Any) -> StoredNotification:
         kind=NotificationKind(row.kind),
         at=row.at,
         event=event,
-        bindings=_object(row.bindings),
+        bindings=_object(row.bindings) if row.bindings else {},
         part=row.part,
         sequence=row.sequence,
-        changes=tuple(
-            {"table": table, "change": change, "row": _object(text)}
-            for table, change, text in json.loads(row.changes or "[]")
-        ),
+        changes=_changes_of(row.changes) if row.changes else (),
         message=row.message,
+    )
+
+
+def _changes_of(written: str) -> tuple[dict[str, Any], ...]:
+    return tuple(
+        {"table": table, "change": change, "row": _object(text)}
+        for table, change, text in json.loads(written)
+    )
+
+
+def _event_of(row: Any, id: str | None = None) -> Event:
+    return Event(
+        source=row.source or "",
+        attributes=_object(row.attributes),
+        id=(row.id if id is None else id) or "",
+        type=row.type or "",
+        time=row.time,
+        datacontenttype=row.datacontenttype or "",
+        data=row.data or b"",
     )
 
 

@@ -31,8 +31,8 @@ from sqlalchemy.exc import IntegrityError
 
 from tidings.errors import TidingsError
 from tidings.service.model import (
+    HIDDEN,
     LIVING,
-    SERVICE,
     ActiveText,
     Definition,
     DefinitionKind,
@@ -49,7 +49,7 @@ from tidings.service.store import tables
 from tidings.service.store.tables import clean
 from tidings.service.store.transactions import Database, insert_columns
 
-HEAD: Final = "0005"
+HEAD: Final = "0006"
 LONGEST_URL: Final = 2_000  # bytes; PostgreSQL has no more than 2,704 in an index
 _PORTION = 10_000
 _MARKED = 1_000  # rows that one statement names
@@ -280,6 +280,41 @@ class Registry:
             if len(found) < _MARKED:
                 return
             after = found[-1].id
+
+    # --- the filters of relays
+
+    def owned(self, owner: str) -> list[Subscription]:
+        """All subscriptions of an owner, also those that have ended."""
+        return self._all(select(*_SUBSCRIPTION).where(tables.subscriptions.c.owner == owner), _subscription)
+
+    def cancel_many(self, given: Sequence[Subscription], now: float) -> int | None:
+        """Cancels those of `given` that were not changed since they were read. Returns the number of the last change of
+        the index if there is one."""
+        if not given:
+            return None
+        with self._changing_subscriptions() as connection:
+            ended = _mark(connection, given, state=State.CANCELLED, valid_until=now)
+            return _note(connection, [(one.id, None) for one in given if one.id in ended])
+
+    def revive_many(self, given: Sequence[Subscription], until: float) -> int | None:
+        """Makes ended subscriptions active again, those that were not changed since they were read. Returns the number of
+        the last change of the index if there is one."""
+        if not given:
+            return None
+        with self._changing_subscriptions() as connection:
+            revived = _mark(connection, given, state=State.ACTIVE, valid_until=until, reason=None)
+            return _note(connection, [(one.id, clean(one.text)) for one in given if one.id in revived])
+
+    def renew_owned(self, owner: str, until: float) -> None:
+        """Has the living subscriptions of an owner last until then."""
+        kept = tables.subscriptions.c
+        mine = kept.owner == owner, kept.state.in_(LIVING)
+        with self._database.writing() as connection:
+            connection.execute(
+                update(tables.subscriptions)
+                .where(*mine)
+                .values(valid_until=until, revision=kept.revision + 1)
+            )
 
     # --- those that cannot be matched
 
@@ -527,9 +562,9 @@ class Registry:
 
 
 def _owned_by(owner: str | None) -> ColumnElement[bool]:
-    """Whether a subscription is of this owner, or of any but the service itself."""
+    """Whether a subscription is of this owner, or of any that is not hidden."""
     kept = tables.subscriptions.c
-    return kept.owner != SERVICE if owner is None else kept.owner == owner
+    return kept.owner.not_like(f"{HIDDEN}%") if owner is None else kept.owner == owner
 
 
 _FIELDS = attrgetter(*(column.name for column in _SUBSCRIPTION))

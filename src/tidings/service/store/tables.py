@@ -130,6 +130,7 @@ tokens = Table(
     Column("events_per_second", Double, nullable=False),
     Column("requests_per_second", Double, nullable=False),
     Column("sources", BigInteger, nullable=False, server_default="1000"),
+    Column("scope", CleanText, nullable=False, server_default=""),
     UniqueConstraint("secret", name="tokens_secret"),
 )
 

@@ -188,6 +188,7 @@ class AccessControl:
         events_per_second: float = 1_000.0,
         requests_per_second: float = 50.0,
         sources: int = 1_000,
+        scope: str = "",
     ) -> tuple[Token, str]:
         """Makes a token; returns it with its secret, which is not stored."""
         return grant(
@@ -199,6 +200,7 @@ class AccessControl:
             events_per_second=events_per_second,
             requests_per_second=requests_per_second,
             sources=sources,
+            scope=scope,
         )
 
     def end(self, id: str) -> bool:
@@ -305,6 +307,16 @@ class AccessControl:
                 " cancel some, or ask an admin for more"
             )
 
+    def scope(self, principal: Principal) -> str:
+        """The scope of the token; empty if it may ask for everything."""
+        token = self._by_id(principal.token)
+        return "" if token is None else token.scope
+
+    def subscription_quota(self, principal: Principal) -> int | None:
+        """How many subscriptions the token may have; None if there is no quota."""
+        token = self._by_id(principal.token)
+        return None if token is None else token.subscriptions
+
     def subscriptions_left(self, principal: Principal) -> int | None:
         """How many more subscriptions the token may have; None if there is no quota."""
         token = self._by_id(principal.token)
@@ -377,6 +389,7 @@ def grant(
     events_per_second: float = 1_000.0,
     requests_per_second: float = 50.0,
     sources: int = 1_000,
+    scope: str = "",
 ) -> tuple[Token, str]:
     """Adds a new token to the registry; returns it with its secret, which is not stored."""
     secret = tickets.new_secret(tickets.TOKEN)
@@ -390,6 +403,7 @@ def grant(
         events_per_second=events_per_second,
         requests_per_second=requests_per_second,
         sources=sources,
+        scope=scope,
     )
     registry.add_token(token)
     return token, secret

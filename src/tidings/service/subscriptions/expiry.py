@@ -18,7 +18,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from tidings.service.matching.stream_position import answered, current_queries
-from tidings.service.model import Notice, NotificationKind, State, Subscription
+from tidings.service.model import HIDDEN, Notice, NotificationKind, State, Subscription
 from tidings.service.settings import DAY, Settings
 from tidings.service.store.transactions import StoreAway
 from tidings.spark.offsets import batch_range, is_committed
@@ -150,7 +150,13 @@ class Expiry:
         # Who is renewed or cancelled at this moment is left out.
         ended, change = self._registry.expire(ready)
         now = self._clock()
-        self._notify([_expired(subscription, now) for subscription in ready if subscription.id in ended])
+        self._notify(
+            [
+                _expired(subscription, now)
+                for subscription in ready
+                if subscription.id in ended and not subscription.owner.startswith(HIDDEN)
+            ]
+        )
         for id in ended:
             del self._ends[id]
         if change is not None:

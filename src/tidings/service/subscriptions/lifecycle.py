@@ -34,6 +34,7 @@ from tidings.service.subscriptions.access_control import (
     OverQuota,
 )
 from tidings.service.subscriptions.preview import Preview
+from tidings.service.subscriptions.scopes import Scopes
 
 if TYPE_CHECKING:
     from tidings.service.store.mailbox import Mailbox
@@ -125,8 +126,10 @@ class Lifecycle:
         self._index_writer = index_writer
         self._preview = preview
         self._access = access
+        self._scopes = Scopes(access, lambda: preview.engine)
         self._settings = settings
         self._clock = clock
+        self.on_indexed: Callable[[], None] = lambda: None  # awaited when the index has something new
         self._counting = threading.Lock()  # so that two at once do not both take the last of a quota
 
     def subscribe(
@@ -166,6 +169,7 @@ class Lifecycle:
         take time."""
         self._access.need(principal, Role.SUBSCRIBER)
         warnings = self._check(text, about_events=not one_of_many)
+        self._scopes.check(principal, text)
         title = check_title(title) or title_of_text(text)
         now = self._clock()
         until = self._end_of_validity(validity, now)
@@ -205,6 +209,22 @@ class Lifecycle:
         self._registry.set_deliveries([new.webhook for new in fits if new.webhook])
         refused = self._wait_for_new([new.subscription for new in fits], last)
         return [*(refused.get(new.subscription.id, new) for new in fits), *over]
+
+    def check_filter(self, principal: Principal, text: str) -> bool:
+        """Refuses a text that a relay may not ask for; whether it is over tables."""
+        self._check(text, about_events=False)
+        self._scopes.check(principal, text)
+        return self._preview.is_over_tables(text)
+
+    def await_index(self, number: int | None) -> None:
+        """Waits until the index has a change of the registry, if there is one."""
+        if number is not None:
+            self._index_writer.wait_for(number)
+            self.on_indexed()
+
+    def add_filters(self, new: Sequence[Subscription]) -> dict[str, TidingsError]:
+        """Stores the filters of a relay, and waits for the index once. Returns those that it refuses, with the reasons."""
+        return self._wait_for_new(new, self._registry.add_many(new)) if new else {}
 
     def find(self, principal: Principal, id: str) -> Subscription:
         """The subscription, if the principal may see it; otherwise NotFound."""
@@ -255,7 +275,10 @@ class Lifecycle:
         """Changes what is named, in place. Everything is checked before anything is stored. A new validity counts from
         now, as by `renew`."""
         self.changeable(principal, id, ticket)  # first: nobody else learns what is wrong with the edit
-        warnings = () if edit.text is KEPT else self._check(edit.text)
+        warnings: tuple[str, ...] = ()
+        if edit.text is not KEPT:
+            warnings = self._check(edit.text)
+            self._scopes.check(principal, edit.text)
         if isinstance(edit.webhook, str):
             check_url(edit.webhook, self._settings.allowed)
         lives = edit.validity is KEPT
@@ -365,6 +388,8 @@ class Lifecycle:
         """Waits until the index has the change."""
         try:
             self._index_writer.wait_for(number)
+            if new.state is State.ACTIVE:
+                self.on_indexed()
         except IndexTimeout:
             if new.state is State.ACTIVE:
                 raise
@@ -392,6 +417,7 @@ class Lifecycle:
                 if subscription.id not in refused:
                     self._withdraw(subscription)
             raise
+        self.on_indexed()
         return refused
 
     def _withdraw(self, subscription: Subscription) -> None:

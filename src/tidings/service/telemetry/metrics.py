@@ -19,9 +19,10 @@ from prometheus_client.registry import Collector
 
 from tidings.service.ingest.log_writer import Backlog
 from tidings.service.model import BatchRecord
+from tidings.service.telemetry.link_metrics import LinkMetrics
 from tidings.service.telemetry.rates import Rates
 from tidings.service.web.middleware import App, Message, Receive, Scope, Send
-from tidings.storage.part_visits import PartVisits, total
+from tidings.storage.part_visits import PartVisits, no_visits, total
 
 if TYPE_CHECKING:
     from tidings.service.matching.supervisor import DriverState
@@ -62,6 +63,7 @@ class Metrics:
             buckets=_TO_MAILBOX,
             registry=self.registry,
         )
+        self.links = LinkMetrics(self.registry)
         self._attempts = Counter(
             "tidings_webhook_attempts",
             "Deliveries to webhooks that were tried",
@@ -78,7 +80,7 @@ class Metrics:
             buckets=_REQUEST,
             registry=self.registry,
         )
-        self.visits = PartVisits()
+        self._visits, self._parts = PartVisits(), lambda: 0
         self._visiting = threading.Lock()
         self.registry.register(_PartCollector(self))
         self.listeners = Gauge(
@@ -106,7 +108,12 @@ class Metrics:
     def visited(self, visits: PartVisits) -> None:
         """Counts what parts of a divided index were visited for."""
         with self._visiting:
-            self.visits = total([self.visits, visits])
+            self._visits = total([self._visits, visits])
+
+    @property
+    def visits(self) -> PartVisits:
+        """Those of all parts that the index has, 0 before any visit, and of those that it had."""
+        return total([self._visits, no_visits(_value_or_none(self._parts) or 0)])
 
     def index_rebuilt(self) -> None:
         """Counts a rebuild of an index that was lost or damaged."""
@@ -133,9 +140,11 @@ class Metrics:
         driver: Callable[[], DriverState] | None = None,
         lag: Callable[[], Backlog] | None = None,
         log_bytes: Callable[[], int] | None = None,
+        parts: Callable[[], int] = lambda: 0,
     ) -> None:
         """Registers what is read at each collection: counts by state, the driver's state, how far the stream is behind,
-        the size of the log."""
+        the size of the log, the number of parts that the index is divided into."""
+        self._parts = parts
         self.registry.register(_StateCollector(subscriptions, driver, lag, log_bytes))
 
     def text(self) -> bytes:
@@ -199,7 +208,7 @@ class _PartCollector(Collector):
 
     def collect(self) -> Iterable[Metric]:
         visits = self._metrics.visits
-        for name, about in _OF_PARTS.items() if visits else ():
+        for name, about in _OF_PARTS.items() if visits.parts else ():
             family = CounterMetricFamily(f"tidings_part_{name}", about, labels=["part"])
             for part, count in enumerate(visits[name]):
                 family.add_metric([str(part)], count)

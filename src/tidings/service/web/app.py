@@ -21,6 +21,7 @@ from tidings.service.web.api import (
     events,
     feeds,
     health,
+    links,
     match,
     notifications,
     preview,
@@ -52,6 +53,7 @@ ROUTERS = (
     sources.api,
     health.api,
     tokens.api,
+    links.api,
     feeds.api,
     xmlrpc.api,
     health.open_api,
@@ -67,6 +69,7 @@ TAGS = {
     "feeds": "Read a subscription as a feed.",
     "tokens": "Manage access tokens; for admins.",
     "service": "Read the state of the service.",
+    "relays": "Link relays to this service.",
     "xml-rpc": "Call the service by XML-RPC.",
 }
 

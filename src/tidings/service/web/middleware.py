@@ -48,6 +48,8 @@ LARGE = frozenset(
     {
         "/api/events",
         "/api/subscriptions/bulk",
+        "/api/links/filters",
+        "/api/links/rows",
         "/api/taxonomy",
         "/api/sources/opml",
         "/xmlrpc",

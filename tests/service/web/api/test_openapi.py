@@ -15,7 +15,7 @@ from tests.service.conftest import Served
 from tidings.service.model import Role
 
 # Streams do not end, and without a driver the service is never ready.
-LEFT_OUT = ("stream_subscription", "stream_subscriptions", "get_ready")
+LEFT_OUT = ("read_packets", "stream_subscription", "stream_subscriptions", "get_ready")
 VERBS = frozenset(
     "Add Call Cancel Change Check Complete Edit Explain Export Fetch Follow Get List Match Pause Publish Read Remove Renew"
     " Replace Request Resume Revoke Send Set Stop Stream Try".split()

@@ -47,6 +47,8 @@ def test_each_page_answers_both_as_a_page_and_as_json(service: Served, path: str
 
 def test_visits_of_the_parts_of_a_divided_index(running: Callable[..., Running]) -> None:
     with running(parts=2, place="split") as served:
+        for part in (0, 1):
+            assert f'tidings_part_matches_total{{part="{part}"}} 0.0' in served.http.get("/metrics").text
         served.service.metrics.visited(PartVisits.from_lists([[30, 2_000], [4, 5], [60, 7], [1, 3]]))
         first, second = served.http.get("/status", headers=JSON).json()["parts_of_index"]
         assert (first["forwards"], first["false_positives"], second["matches"], second["opened"]) == (

@@ -13,7 +13,7 @@ from starlette.concurrency import run_in_threadpool
 import tidings
 from tidings.errors import TidingsError
 from tidings.feeds.write.channel import moment
-from tidings.service.model import Role
+from tidings.service.model import READERS
 from tidings.service.telemetry.metrics import Metrics
 from tidings.service.telemetry.rates import Window
 from tidings.service.web.api.callers import Caller, CurrentCaller, caller, problems, router
@@ -86,7 +86,7 @@ def status_of(caller: Caller, window: Window = "5m") -> Status:
     fault = service.stream_health.fault(waiting)
     rates = service.metrics.rates.snapshot(window)
     now = rates["now"]
-    counts = {} if caller.principal.role is Role.PUBLISHER else service.lifecycle.counts(caller.principal)
+    counts = {} if caller.principal.role not in READERS else service.lifecycle.counts(caller.principal)
     try:
         version = str(versions.current(service.settings.data / "index"))
     except TidingsError:

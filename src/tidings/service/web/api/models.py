@@ -515,6 +515,14 @@ class NewToken(RequestModel):
     events_per_second: float = Field(default=1_000.0, gt=0, le=1e6, allow_inf_nan=False)
     requests_per_second: float = Field(default=50.0, gt=0, le=1e6, allow_inf_nan=False)
     sources: int = Field(default=1_000, ge=0, le=10_000_000)
+    scope: Annotated[
+        Text,
+        Field(
+            max_length=MAX_TEXT,
+            description="A subscription that contains all that the token may ask for; empty: everything.",
+            examples=["WHERE topic = 'sport'"],
+        ),
+    ] = ""
 
 
 class Token(ResponseModel):
@@ -528,6 +536,7 @@ class Token(ResponseModel):
     events_per_second: float
     requests_per_second: float
     sources: int
+    scope: str = Field(description="What it may ask for; empty: everything.")
 
 
 class TokenCreated(Token):

@@ -13,6 +13,7 @@ from fastapi import Header, Query, Request
 from fastapi.responses import Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
+from tidings.kinds.joins.payload_once import Payload
 from tidings.service.delivery import sse
 from tidings.service.model import LIVING, Principal
 from tidings.service.store.transactions import StoreAway
@@ -40,6 +41,13 @@ LastEventId = Annotated[
     str | None,
     Header(alias="Last-Event-ID", description="The number of the last one that was seen: goes on after it."),
 ]
+SentPayload = Annotated[
+    Payload,
+    Query(
+        description="`once` leaves payload columns out of rows where the subscriber has them: of lost rows, and of rows that"
+        " replace one of the same key and payload."
+    ),
+]
 
 
 @api.get(
@@ -59,6 +67,7 @@ def list_notifications(
     starred: Starred = False,
     cursor: Cursor = None,
     limit: Limit = 50,
+    payload: SentPayload = "always",
 ) -> Response:
     """Newest first, or with `after` (a number) what came since, oldest first."""
     if sum(cursor_given is not None for cursor_given in (after, before, cursor)) > 1:
@@ -77,8 +86,10 @@ def list_notifications(
     page, next = found[:limit], None
     if len(found) > limit:
         next = number_cursor("b" if after is None else "a", page[-1].number)
-    body = {"items": [service.to_json(notification) for notification in page], "next": next}
-    headers = link(service.settings, f"/api/subscriptions/{id}/notifications", next, {"limit": limit})
+    is_once = payload == "once"
+    body = {"items": [service.to_json(one, payload_once=is_once) for one in page], "next": next}
+    asked = {"limit": limit, **({"payload": payload} if is_once else {})}
+    headers = link(service.settings, f"/api/subscriptions/{id}/notifications", next, asked)
     return Response(dumps(body), media_type="application/json", headers=headers)
 
 
@@ -110,12 +121,16 @@ def explain_notification(caller: CurrentCaller, id: Id, notification: str) -> Ex
     },
 )
 async def stream_subscription(
-    request: Request, caller: CurrentCaller, id: Id, last_event_id: LastEventId = None
+    request: Request,
+    caller: CurrentCaller,
+    id: Id,
+    last_event_id: LastEventId = None,
+    payload: SentPayload = "always",
 ) -> Response:
     """The stream ends when the subscription has ended and all its notifications were sent."""
     if await run_in_threadpool(_is_over, caller, id, last_event_id):
         return Response(status_code=204)  # EventSource does not reconnect after 204
-    return _stream(caller, [id], last_event_id)
+    return _stream(caller, [id], last_event_id, payload)
 
 
 def _is_over(caller: Caller, id: str, last_event_id: str | None) -> bool:
@@ -146,6 +161,7 @@ async def stream_subscriptions(
         Query(max_length=MOST_STREAMED, description="Those with these ids; all of mine without."),
     ] = None,
     last_event_id: LastEventId = None,
+    payload: SentPayload = "always",
 ) -> Response:
     ids = subscription or None
     if ids is None:
@@ -154,7 +170,7 @@ async def stream_subscriptions(
         over = await run_in_threadpool(_are_over, caller, ids, last_event_id)
         if over:
             return Response(status_code=204)
-    return _stream(caller, ids, last_event_id)
+    return _stream(caller, ids, last_event_id, payload)
 
 
 def _are_over(caller: Caller, ids: list[str], last_event_id: str | None) -> bool:
@@ -163,8 +179,11 @@ def _are_over(caller: Caller, ids: list[str], last_event_id: str | None) -> bool
     return all(over)
 
 
-def _stream(caller: Caller, ids: list[str] | None, last_event_id: str | None) -> StreamResponse:
+def _stream(
+    caller: Caller, ids: list[str] | None, last_event_id: str | None, payload: Payload
+) -> StreamResponse:
     service = caller.service
+    reads = service.short_stream_reads if payload == "once" else service.stream_reads
     service.access.check_streams(caller.principal)
 
     def subscriptions() -> Mapping[str, bool]:
@@ -184,7 +203,7 @@ def _stream(caller: Caller, ids: list[str] | None, last_event_id: str | None) ->
                 service.mailbox,
                 service.hub,
                 subscriptions,
-                service.to_json,
+                reads,
                 last_event_id=last_event_id,
                 change=lambda: service.registry.subscription_changes,
                 endless=ids is None,

@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import Query, Response
 
 from tidings.errors import SubscriptionError
-from tidings.service.model import DefinitionKind, Role
+from tidings.service.model import READERS, DefinitionKind, Role
 from tidings.service.subscriptions.class_search import NamedClass
 from tidings.service.subscriptions.coverage import Coverage
 from tidings.service.web.api import models, responses
@@ -22,7 +22,7 @@ api = router("texts")
 def check(caller: CurrentCaller, given: models.TextToCompare) -> models.Checked:
     """A text that cannot be subscribed to is no error here: the answer says what is wrong with it, and where."""
     # A publisher sees no events of others, nor what is in them.
-    about_events = caller.principal.role is not Role.PUBLISHER
+    about_events = caller.principal.role in READERS and not caller.service.access.scope(caller.principal)
     found = caller.service.preview.check(given.text, about_events=about_events)
     covered: Coverage | None = Coverage([], False)
     if found.ok:
@@ -51,7 +51,8 @@ def try_(caller: CurrentCaller, given: models.TextToCheck) -> models.Trial:
         error = SubscriptionError(found.message)
         error.line, error.column = found.line, found.column
         raise error
-    events, rows = service.log_writer.recent.events(), service.table_rows.present
+    service.scopes.check(caller.principal, given.text)
+    events, rows = service.recent_events(caller.principal), service.table_rows.present
     trial = service.preview.try_on(given.text, events, rows=rows)
     return models.Trial(
         looked=trial.looked,
@@ -78,6 +79,8 @@ def complete(
 ) -> models.Completions:
     """By the names and values that events have."""
     caller.need(Role.SUBSCRIBER)
+    if caller.service.access.scope(caller.principal):
+        return models.Completions(items=[])  # names and values are those of all events
     found = caller.service.completer.complete(text, len(text) if at is None else at)
     return models.Completions(items=[models.Completion(**asdict(found_class)) for found_class in found])
 

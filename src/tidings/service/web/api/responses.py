@@ -107,6 +107,7 @@ def token(given: model.Token, last_used: float | None) -> models.Token:
         events_per_second=given.events_per_second,
         requests_per_second=given.requests_per_second,
         sources=given.sources,
+        scope=given.scope,
     )
 
 

@@ -47,6 +47,7 @@ def list_rows(
     """As the stream has them: changes that wait to be matched are not in them yet. They come in no order that means
     anything; a row that is there all the time is on one page."""
     caller.need(Role.SUBSCRIBER)
+    caller.service.scopes.need_all(caller.principal)
     service, after = caller.service, read_id_cursor(cursor)
     table = next((table for table in service.preview.tables if table.name == name), None)
     if table is None:

@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import Query
 
 from tidings.service.model import Role
+from tidings.service.subscriptions.scopes import check_scope
 from tidings.service.web.api import responses
 from tidings.service.web.api.callers import CurrentCaller, problems, router
 from tidings.service.web.api.models import NewToken, TokenCreated, Tokens
@@ -42,6 +43,7 @@ def create_token(caller: CurrentCaller, new: NewToken) -> TokenCreated:
         events_per_second=new.events_per_second,
         requests_per_second=new.requests_per_second,
         sources=new.sources,
+        scope=check_scope(new.scope),
     )
     return TokenCreated(**responses.token(token, None).model_dump(), secret=secret)
 

@@ -106,7 +106,7 @@ def _typed(form: Mapping[str, str | UploadFile]) -> dict[str, str]:
 
 
 def _compared(visiting: Caller, old: str, new: str) -> dict[str, Any]:
-    events = visiting.service.log_writer.recent.events()
+    events = visiting.service.recent_events(visiting.principal)
     before, after = (tried(visiting, text, events) for text in (old, new))
     if isinstance(before, str):
         return {"problem": f"The text as it is cannot be tried: {before}"}

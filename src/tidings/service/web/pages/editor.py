@@ -103,13 +103,14 @@ def tried(visiting: Caller, text: str, events: Sequence[Event]) -> Trial | str:
     if not checked.ok:
         return sentence(checked.message)
     try:
+        service.scopes.check(visiting.principal, text)
         return service.preview.try_on(text, events, rows=service.table_rows.present)
     except TidingsError as error:
         return sentence(str(error))
 
 
 def _trial(visiting: Caller, text: str) -> dict[str, Any]:
-    trial = tried(visiting, text, visiting.service.log_writer.recent.events())
+    trial = tried(visiting, text, visiting.service.recent_events(visiting.principal))
     if isinstance(trial, str):
         return {"problem": trial}
     return trial_card(trial, visiting.service.class_search)
@@ -126,7 +127,7 @@ def _editor(
     trial: dict[str, Any] | None = None,
 ) -> Response:
     service = visiting.service
-    offered, of_events = examples(service.log_writer.recent.events(), service.preview)
+    offered, of_events = examples(service.recent_events(visiting.principal), service.preview)
     data = {**_BLANK, **typed, "examples": offered, "wrong": wrong, "trial": trial}
     return render(
         request,

@@ -44,7 +44,7 @@ def show(
 ) -> Response:
     """Matches are counted only on request: the index is searched for it, in this process."""
     visiting.need(Role.SUBSCRIBER)
-    arrivals = visiting.service.log_writer.recent.arrivals()
+    arrivals = visiting.service.recent_arrivals(visiting.principal)
     shown = arrivals[page : page + LISTED]
     found = None
     if counts:
@@ -71,7 +71,7 @@ def ask(request: Request, visiting: Visiting, source: Text = "", id: Text = "") 
     visiting.need(Role.SUBSCRIBER)
     if not (source or id):
         return _show(request, visiting, kind="", body="")
-    for arrival in visiting.service.log_writer.recent.arrivals():
+    for arrival in visiting.service.recent_arrivals(visiting.principal):
         if (arrival.event.source, arrival.event.id) == (source, id):
             kind, body = _written(arrival.event)
             return _show(request, visiting, kind=kind, body=body, event=arrival.event)
@@ -158,7 +158,7 @@ def _show(
     result = None
     if event is not None:
         result = _matches(visiting, event)
-    recent = [_card(arrival, None) for arrival in visiting.service.log_writer.recent.arrivals()[:8]]
+    recent = [_card(arrival, None) for arrival in visiting.service.recent_arrivals(visiting.principal)[:8]]
     return render(
         request,
         "match.html",

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from tidings.service.model import LIVING, Role, State, Subscription
+from tidings.service.model import LIVING, READERS, State, Subscription
 from tidings.service.web.api.callers import Caller
 from tidings.service.web.api.cursors import read_id_cursor, read_number
 from tidings.service.web.api.notifications import MOST_OF_MINE
@@ -55,7 +55,7 @@ def home(
     part: Annotated[str, Query(max_length=20)] = "",
 ) -> Response:
     service, visitor = visiting.service, visiting.principal
-    if visitor.role is Role.PUBLISHER:
+    if visitor.role not in READERS:
         return sent_to("/sources")  # a publisher has no subscriptions
     if part == "strip":
         return render(request, "strip.html", {"figures": figures_of(service)}, visitor=visitor)

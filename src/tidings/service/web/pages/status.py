@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from tidings.errors import TidingsError
 from tidings.service.delivery.notification_json import moment as stamp
-from tidings.service.model import Role, State
+from tidings.service.model import READERS, Role, State
 from tidings.service.telemetry.rates import Window
 from tidings.service.web.api.callers import Caller
 from tidings.service.web.api.health import status_of
@@ -20,7 +20,7 @@ from tidings.service.web.pages.rendering import render
 from tidings.service.web.pages.visitor import Visiting
 from tidings.service.web.pages.wording import duration, size
 from tidings.storage import versions
-from tidings.storage.part_visits import COUNTS
+from tidings.storage.part_visits import COUNTS, no_visits, total
 from tidings.storage.versions import Version
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ def show(
             for batch in service.mailbox.batches(BATCHES)
         ],
         "webhooks": _webhooks(visiting),
+        "links": links_of(service),
         "parts_of_index": _parts(service, status["index_version"]),
     }
     return render(
@@ -132,24 +133,56 @@ def _parts(service: Service, version: str | None) -> list[dict[str, Any]]:
         division = None
     if not division:
         return []
-    visits = service.metrics.visits
+    visits = total([service.metrics.visits, no_visits(len(division.parts))])
     counts = [dict(zip(COUNTS, column, strict=True)) for column in visits.counts.T.tolist()]
-    nothing = dict.fromkeys(COUNTS, 0)
     return [
         {
             "subscriptions": piece.subscriptions,
             "size": size(piece.bytes),
-            **(counts[number] if number < len(counts) else nothing),
+            **counts[number],
         }
         for number, piece in enumerate(division.parts[:PARTS])
     ]
+
+
+def links_of(service: Service) -> list[dict[str, Any]]:
+    """The links of this service, those to upstream services first."""
+    up = [
+        {
+            "direction": "up",
+            "other": urlsplit(parent.url).netloc,
+            "state": parent.status,
+            "message": parent.message,
+            "messages": parent.messages,
+            "bytes": size(parent.bytes),
+            "stripped": parent.stripped,
+            "duplicates": parent.duplicates,
+            "since": stamp(parent.since),
+        }
+        for parent in (() if service.upstream is None else service.upstream.states)
+    ]
+    down = [
+        {
+            "direction": "down",
+            "other": link.relay,
+            "state": "connected",
+            "message": f"{len(link.ids):,} filters",
+            "messages": link.messages,
+            "bytes": size(link.bytes),
+            "stripped": link.stripped,
+            "duplicates": 0,
+            "since": stamp(link.since),
+        }
+        for link in service.downstream.links()
+    ]
+    return [*up, *down]
 
 
 def _webhooks(visiting: Caller) -> list[dict[str, Any]]:
     """The webhooks of subscriptions that the visitor may see. Only the host of an address is shown: the rest may be
     a secret."""
     service, visitor = visiting.service, visiting.principal
-    if visitor.role is Role.PUBLISHER:
+    if visitor.role not in READERS:
         return []
     if visitor.role is Role.ADMIN:
         deliveries = service.registry.deliveries()

@@ -77,6 +77,7 @@ def show(request: Request, visiting: Visiting) -> Response:
 @pages.get("/definitions/tables/{name}")
 def show_table(request: Request, visiting: Visiting, name: str) -> Response:
     visiting.need(Role.SUBSCRIBER)
+    visiting.service.scopes.need_all(visiting.principal)
     tables = list_tables(visiting).model_dump(mode="json")["items"]
     table = next((known for known in tables if known["name"] == name), None)
     if table is None:

@@ -26,6 +26,7 @@ pages = APIRouter()
 ROLES = {
     Role.SUBSCRIBER: "reads and changes its own subscriptions",
     Role.PUBLISHER: "publishes events and follows feeds",
+    Role.RELAY: "opens the link of a relay, and reads its events",
     Role.ADMIN: "everything, tokens too",
 }
 

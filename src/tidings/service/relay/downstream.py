@@ -1,0 +1,248 @@
+"""The links to relays below this service: each event that a relay's filters match is sent to it once.
+
+A link is an endless answer of frames (dissemination/wire.py), in the order of the mailbox, whose numbers are the packets'
+sequence: a relay that comes again names the last one it has on disk. The next page is read when the last was taken, so a slow
+relay costs no memory. Frames that begin with a zero byte are marks: everything up to a number has been sent.
+
+    mark    00 | number, 8 bytes | time, 8 bytes
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import struct
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tidings.dissemination.live.carriers import is_carrier
+from tidings.dissemination.network.node import Node, Waiting
+from tidings.dissemination.packet import Packet
+from tidings.dissemination.wire import WireError, encode, event_packet, frame
+from tidings.errors import TidingsError
+from tidings.kinds.joins.schema.table import Table
+from tidings.service.delivery.hub import Hub
+from tidings.service.model import Principal
+from tidings.service.relay.link_filters import LinkFilters, owner_of
+from tidings.service.relay.link_members import LinkMembers
+from tidings.service.store.mailbox import Mailbox
+from tidings.service.store.registry import Registry
+
+MEDIA_TYPE = "application/vnd.tidings.packets"
+HEARTBEAT = 5.0  # seconds between marks when nothing is sent
+MOST_ACKS = 10_000  # of a request
+PAGE = 200  # events that are read at once
+_MARK = struct.Struct(">BQd")
+_SENT = 10_000  # events that are remembered, so that each is sent once
+RENEW_EVERY = 600.0
+_OVERLAP = 60.0  # seconds before an event that a relay names
+
+
+logger = logging.getLogger(__name__)
+
+
+class Loop(TidingsError):
+    """A relay would get events from itself."""
+
+    status = 409
+
+
+@dataclass(eq=False)
+class Link:
+    """A link that is open, and what has crossed it since it was opened."""
+
+    owner: str
+    relay: str
+    loop: asyncio.AbstractEventLoop
+    since: float
+    ids: frozenset[str] = frozenset()
+    awake: asyncio.Event = field(default_factory=asyncio.Event)
+    messages: int = 0
+    bytes: int = 0
+    stripped: int = 0
+    sent: OrderedDict[tuple[str, str], None] = field(default_factory=OrderedDict)
+    changes: int = -1  # of the registry, when `ids` was read
+    members: LinkMembers = field(default_factory=lambda: LinkMembers((), {}))
+    member_ids: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where a link begins: after a number, or near an event or a time if the relay comes from elsewhere."""
+
+    after: int | None = None
+    event: tuple[str, str] | None = None
+    since: float | None = None
+
+
+class Downstream:
+    """All links to relays below. `count` is called with what crosses them: (relay, messages, bytes, payloads left out)."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        mailbox: Mailbox,
+        hub: Hub,
+        filters: LinkFilters,
+        *,
+        count: Callable[[str, int, int, int], None] = lambda relay, messages, bytes, stripped: None,
+        tables: Callable[[], Mapping[str, Table]] = dict,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._registry, self._mailbox, self._hub, self._tables = registry, mailbox, hub, tables
+        self.filters, self._count, self._clock = filters, count, clock
+        self._links: set[Link] = set()
+        self._lock = threading.Lock()
+        self._node: Node[str] = Node("", _NoRouter())
+        self._renewed: dict[str, float] = {}
+        hub.on_news(self._wake)
+
+    def links(self) -> list[Link]:
+        """Those that are open."""
+        with self._lock:
+            return sorted(self._links, key=lambda link: link.since)
+
+    def hello(self, principal: Principal, relay: str, path: Sequence[str]) -> None:
+        """Renews the filters of a relay. Loop if it is on the path from here to the centre."""
+        if relay in path:
+            raise Loop(
+                "this service gets its events from that relay, directly or through others;"
+                " give the relay an upstream that is nearer to the centre"
+            )
+        owner, now = owner_of(principal, relay), self._clock()
+        if now - self._renewed.get(owner, 0.0) > RENEW_EVERY:
+            self._renewed[owner] = now
+            self.filters.renew(principal, relay)
+
+    def acknowledge(self, principal: Principal, relay: str, ids: Sequence[bytes]) -> None:
+        """A relay keeps these payloads. One that it was not sent is of no use to it: it is left out only here."""
+        with self._lock:
+            for id in ids:
+                self._node.acknowledge(owner_of(principal, relay), id)
+
+    def payload(self, principal: Principal, relay: str, id: bytes, number: int) -> bytes | None:
+        """The content of a payload of the packet with this number, if it was for this relay."""
+        found, _ = self._mailbox.events_of(
+            self.filters.sent_for(owner_of(principal, relay)), number - 1, number, 1
+        )
+        for _, event in found:
+            for payload in event_packet(event).payloads:
+                if payload.id == id:
+                    return payload.content
+        return None
+
+    def start_of(self, start: Start) -> int:
+        """The number after which a link begins."""
+        last = self._mailbox.last()
+        if start.after is not None and start.after <= last:
+            return start.after
+        at = None if start.event is None else self._mailbox.time_of(*start.event)
+        since = start.since if at is None else at - _OVERLAP
+        return last if since is None else self._mailbox.number_before(since)
+
+    async def packets(self, principal: Principal, relay: str, start: Start) -> AsyncGenerator[bytes, None]:
+        """The frames of a link, until it is closed or the service ends."""
+        owner = owner_of(principal, relay)
+        link = Link(owner, relay, asyncio.get_running_loop(), self._clock())
+        with self._lock:
+            self._links.add(link)
+            self._node.forget(owner)  # its other end may have started anew
+        try:
+            seen = await asyncio.to_thread(self.start_of, start)
+            yield self._mark(seen)
+            while not self._hub.stopped:
+                link.awake.clear()  # before anything is read
+                upto = self._hub.last
+                frames, seen = await asyncio.to_thread(self._read, link, seen, upto)
+                for piece in frames:
+                    yield piece
+                if seen < upto:
+                    continue
+                if frames:
+                    yield self._mark(seen)
+                try:
+                    async with asyncio.timeout(HEARTBEAT):
+                        await link.awake.wait()
+                except TimeoutError:
+                    yield self._mark(seen)
+        finally:
+            with self._lock:
+                self._links.discard(link)
+
+    def _read(self, link: Link, seen: int, upto: int) -> tuple[list[bytes], int]:
+        """The next frames, and the number up to which that is all."""
+        if link.changes != (now := self._registry.subscription_changes):
+            members = self.filters.members(link.owner)
+            link.members = LinkMembers([one.text for one in members], self._tables())
+            link.member_ids = frozenset(one.id for one in members)
+            link.changes, link.ids = now, self.filters.sent_for(link.owner) | link.members.streams
+        found, reached = self._mailbox.events_of(link.ids, seen, upto, PAGE)
+        if link.member_ids and (missed := self._mailbox.missed(link.member_ids, seen, reached)):
+            self.filters.request_rows(sorted(missed))  # filters leave records out, so a relay sees no gap
+        frames, stripped = [], 0
+        for number, event in found:
+            if (key := (event.source, event.id)) in link.sent:
+                continue
+            if (crossing := link.members.filtered(event)) is None:
+                continue
+            link.sent[key] = None
+            if len(link.sent) > _SENT:
+                link.sent.popitem(last=False)
+            # What carries messages goes to a relay once: there is nothing to keep of it.
+            carries = is_carrier(event)
+            packet = (
+                Packet(crossing, number) if carries else self._for_link(link, event_packet(event, number))
+            )
+            stripped += len(packet.missing)
+            try:
+                frames.append(frame(encode(packet)))
+            except WireError as error:
+                logger.error("an event is not sent to the relay %s: %s", link.relay, error)
+        size = sum(map(len, frames))
+        link.messages, link.bytes = link.messages + len(frames), link.bytes + size
+        link.stripped += stripped
+        self._count(link.relay, len(frames), size, stripped)
+        return frames, reached
+
+    def _for_link(self, link: Link, packet: Packet) -> Packet:
+        """The packet without the payloads that the relay has acknowledged."""
+        with self._lock:
+            found = self._node.for_link(packet, link.owner)
+        assert not isinstance(found, Waiting)  # all contents are there
+        return found
+
+    def _mark(self, number: int) -> bytes:
+        return frame(_MARK.pack(0, max(0, number), self._clock()))
+
+    def _wake(self, news: Mapping[str, int]) -> None:
+        """In the hub's thread: wakes the links that something is for, also when their filters are new."""
+        now = self._registry.subscription_changes
+        for link in self.links():
+            if link.changes != now or not link.ids.isdisjoint(news):
+                link.loop.call_soon_threadsafe(link.awake.set)
+
+
+class _NoRouter:
+    """The mailbox has decided already which link a packet is for."""
+
+    reads_payload = False
+
+    def register(self, link: str, filter: object) -> None:
+        raise AssertionError("filters are registered in the registry")
+
+    def withdraw(self, link: str, filter: object) -> None:
+        raise AssertionError("filters are withdrawn in the registry")
+
+    def matches(self, packet: Packet, sender: str | None) -> Sequence[str]:
+        raise AssertionError("packets are matched by the stream")
+
+
+def read_mark(data: bytes) -> tuple[int, float] | None:
+    """The number and the time of a mark; None for any other frame."""
+    if len(data) != _MARK.size or data[0]:
+        return None
+    _, number, at = _MARK.unpack(data)
+    return number, at

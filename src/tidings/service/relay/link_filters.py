@@ -1,0 +1,152 @@
+"""What relays ask this service for: ordinary subscriptions in the registry, which the stream matches like all others.
+
+Their owner is "(relay) TOKEN RELAY", so no list of people shows them, and two relays with one token do not meet. The id of one
+is a hash of its owner and its text: registering it again changes nothing. One that is withdrawn leaves the index at once, but
+what it has matched before is still sent.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from hashlib import blake2b
+
+from tidings.errors import TidingsError
+from tidings.service.model import HIDDEN, LIVING, MEMBERS, Principal, Subscription
+from tidings.service.settings import Settings
+from tidings.service.store.registry import Registry
+from tidings.service.subscriptions import tickets
+from tidings.service.subscriptions.access_control import AccessControl, OverQuota
+from tidings.service.subscriptions.lifecycle import Lifecycle
+
+MOST = 100_000  # filters of one relay
+STILL_SENT = 3_600.0  # seconds that a withdrawn filter's matches are looked for
+
+
+def owner_of(principal: Principal, relay: str) -> str:
+    """The owner of a relay's filters."""
+    return f"{HIDDEN}relay) {principal.token} {relay}"
+
+
+class LinkFilters:
+    """Registers and withdraws the filters of relays. `request_rows` has the stream answer with all rows of filters over tables.
+    Thread-safe."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        lifecycle: Lifecycle,
+        access: AccessControl,
+        settings: Settings,
+        clock: Callable[[], float] = time.time,
+        *,
+        request_rows: Callable[[Sequence[str]], None] = lambda ids: None,
+    ) -> None:
+        self._registry, self._lifecycle, self._access = registry, lifecycle, access
+        self.request_rows = request_rows
+        self._validity, self._clock = settings.retention, clock
+        self._changing = threading.Lock()
+
+    def replace(self, principal: Principal, relay: str, texts: Iterable[str]) -> dict[str, str]:
+        """Makes these the filters of a relay, new ones first; returns the refused texts with the reasons."""
+        wanted, owner = dict.fromkeys(texts), owner_of(principal, relay)
+        refused = self.register(principal, relay, list(wanted))
+        kept = {filter_id(owner, text) for text in wanted}
+        with self._changing:
+            self._registry.cancel_many(
+                [one for one in self._living(owner) if one.id not in kept], self._clock()
+            )
+        return refused
+
+    def register(self, principal: Principal, relay: str, texts: Sequence[str]) -> dict[str, str]:
+        """Has these matched, too; returns the refused texts with the reasons. The index has the others then."""
+        owner, refused = owner_of(principal, relay), dict[str, str]()
+        until = self._clock() + self._validity
+        with self._changing:
+            known = {one.id: one for one in self._registry.owned(owner)}
+            new, ended = list[Subscription](), list[Subscription]()
+            for text in dict.fromkeys(texts):
+                found = known.get(filter_id(owner, text))
+                if found is not None and found.state in LIVING:
+                    continue
+                try:
+                    over_tables = self._lifecycle.check_filter(principal, text)
+                except TidingsError as error:
+                    refused[text] = str(error)
+                    continue
+                if found is None:
+                    new.append(_filter(owner, text, self._clock(), until, over_tables))
+                else:
+                    ended.append(found)
+            self._check_quota(principal, len(self._living(owner)), len(new) + len(ended))
+            self._lifecycle.await_index(self._registry.revive_many(ended, until))
+            errors = self._lifecycle.add_filters(new)
+            # In the log before this is answered, so before any change that the relay's subscriber may expect to hear of.
+            if members := [one.id for one in (*new, *ended) if one.over_tables and one.id not in errors]:
+                self.request_rows(members)
+        return refused | {one.text: str(errors[one.id]) for one in new if one.id in errors}
+
+    def members(self, owner: str) -> list[Subscription]:
+        """The filters of a relay that are over tables."""
+        return [one for one in self._living(owner) if one.over_tables]
+
+    def send_rows(self, principal: Principal, relay: str, texts: Iterable[str]) -> None:
+        """Has the rows of filters over tables sent again, to a relay that has lost them."""
+        owner = owner_of(principal, relay)
+        asked = {filter_id(owner, text) for text in texts}
+        if found := [one.id for one in self.members(owner) if one.id in asked]:
+            self.request_rows(found)
+
+    def withdraw(self, principal: Principal, relay: str, texts: Iterable[str]) -> None:
+        owner = owner_of(principal, relay)
+        gone = {filter_id(owner, text) for text in texts}
+        with self._changing:
+            self._registry.cancel_many([one for one in self._living(owner) if one.id in gone], self._clock())
+
+    def renew(self, principal: Principal, relay: str) -> None:
+        """Starts a new validity of all filters of a relay."""
+        self._registry.renew_owned(owner_of(principal, relay), self._clock() + self._validity)
+
+    def sent_for(self, owner: str) -> frozenset[str]:
+        """The ids whose matches are sent to a relay: its filters, and those that were withdrawn a while ago."""
+        lately = self._clock() - STILL_SENT
+        return frozenset(
+            one.id
+            for one in self._registry.owned(owner)
+            if one.state in LIVING or (one.valid_until or 0.0) > lately
+        )
+
+    def _living(self, owner: str) -> list[Subscription]:
+        return [one for one in self._registry.owned(owner) if one.state in LIVING]
+
+    def _check_quota(self, principal: Principal, held: int, more: int) -> None:
+        quota = self._access.subscription_quota(principal)
+        most = MOST if quota is None else min(MOST, quota)
+        if more and held + more > most:
+            raise OverQuota(
+                f"this relay has {held:,} filters, asks for {more:,} more, and may have {most:,};"
+                " ask an admin of the upstream service for a token with more subscriptions"
+            )
+
+
+def filter_id(owner: str, text: str) -> str:
+    """The id of a relay's filter."""
+    return MEMBERS + blake2b(f"{owner}\0{text}".encode(errors="surrogatepass"), digest_size=13).hexdigest()
+
+
+def _filter(owner: str, text: str, now: float, until: float, over_tables: bool) -> Subscription:
+    nobody = tickets.digest(tickets.new_secret())  # no ticket opens it
+    feed = tickets.new_secret("f")
+    return Subscription(
+        filter_id(owner, text),
+        text,
+        "(relay)",
+        owner,
+        nobody,
+        feed,
+        now,
+        until,
+        warned=True,
+        over_tables=over_tables,
+    )

@@ -1,0 +1,310 @@
+"""The link of a relay to the services above it: events come from the first one that answers.
+
+An event is in the log before the position moves past its packet, so after a kill nothing is missing, and what comes twice is
+dropped by its source and id. If the first parent is gone, the relay goes on at the second, from a little before the last event
+that it has; it returns to the first at the number where it left it.
+
+    hello ─► packets ─► decode, payloads ─► log ─► position          away: the next parent, after a pause
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tidings.dissemination.network.payloads import Repository
+from tidings.dissemination.wire import (
+    Frames,
+    OtherVersion,
+    Packet,
+    WireError,
+    decode,
+    event_of,
+    payload_id,
+    with_payload,
+)
+from tidings.errors import TidingsError
+from tidings.model.event import Event
+from tidings.service.ingest.log_writer import LogWriter, Unavailable
+from tidings.service.relay.downstream import read_mark
+from tidings.service.relay.identity import LONGEST_PATH
+from tidings.service.relay.own_filters import OwnFilters
+from tidings.service.relay.parent import Parent, ParentAway, ParentRefuses, Welcome
+from tidings.service.relay.positions import Positions, read_positions, write_positions
+from tidings.service.telemetry.link_metrics import LinkMetrics
+
+HELLO_EVERY = 10.0  # seconds; it also finds out whether the first parent is back
+PAUSES = (0.1, 0.3, 1.0, 2.0, 5.0)
+TRIES = 2  # of a parent before the other one is tried
+LOOKS_BACK = 600.0  # seconds before the last event, at a parent that does not know it
+_KEPT = 400  # payloads
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class ParentState:
+    """What is known of a parent. `status` is "connected", "away", "refuses" or "idle"."""
+
+    url: str
+    status: str = "idle"
+    message: str = ""
+    since: float = 0.0
+    service: str = ""
+    messages: int = 0
+    bytes: int = 0
+    duplicates: int = 0
+    stripped: int = 0
+    caught_up: float = 0.0  # when it last had everything
+
+
+@dataclass(slots=True)
+class _Reading:
+    """One run of a link."""
+
+    parent: Parent
+    state: ParentState
+    welcome: Welcome
+    frames: Frames = field(default_factory=Frames)
+
+
+class Upstream:
+    """Threads that follow the parents. `on_definitions` is called when a parent has other definitions than before."""
+
+    def __init__(
+        self,
+        parents: Sequence[Parent],
+        own: OwnFilters,
+        log_writer: LogWriter,
+        metrics: LinkMetrics,
+        data: Path,
+        *,
+        on_welcome: Callable[[Parent, Welcome], None] = lambda parent, welcome: None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._parents, self._own, self._log_writer, self._metrics = parents, own, log_writer, metrics
+        self._on_welcome, self._clock, self._file = on_welcome, clock, data / "upstream.json"
+        self._positions: Positions = read_positions(self._file)
+        self._moving = threading.Lock()
+        own.before_first = lambda parent: self._note_last(parent.hello(socket.gethostname()))
+        self.states = [ParentState(parent.url, since=clock()) for parent in parents]
+        self._path: dict[Parent, tuple[str, ...]] = {}
+        self._payloads = Repository(_KEPT)
+        self._unreadable = b""  # the hash of the last frame that could not be read
+        self._stopping = threading.Event()
+        self._current = 0
+        self._returning = False
+        self._threads = [
+            threading.Thread(target=step, name=name, daemon=True)
+            for step, name in ((self._run, "upstream"), (self._keep_hello, "upstream-hello"))
+        ]
+
+    def path(self) -> list[str]:
+        """The ids of the services above, the nearest first."""
+        return list(dict.fromkeys(id for path in list(self._path.values()) for id in path))
+
+    def lag(self) -> dict[str, float]:
+        """For the parent in use: how long ago this relay had everything that it has."""
+        state = self.states[self._current]
+        return {state.service or state.url: self._clock() - (state.caught_up or state.since)}
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        for parent in self._parents:
+            parent.interrupt()
+        for thread in self._threads:
+            thread.join(20)
+        for parent in self._parents:
+            parent.close()
+
+    # --- the link
+
+    def _run(self) -> None:
+        failures = 0
+        while not self._stopping.is_set():
+            parent, state = self._parents[self._current], self.states[self._current]
+            before = state.messages
+            try:
+                self._follow(parent, state)
+            except ParentAway as error:
+                if self._returning:
+                    self._set(state, "idle")
+                    self._current, self._returning, failures = 0, False, 0
+                    continue
+                self._set(state, "away", str(error))
+            except (ParentRefuses, WireError) as error:
+                self._metrics.refused(1, "packet" if isinstance(error, WireError) else "link")
+                self._set(state, "refuses", str(error))
+                failures = max(failures, TRIES)  # trying again soon is of no use
+            except TidingsError as error:  # of the log: it is full, or the service ends
+                self._set(state, "away", str(error))
+            except Exception:
+                logger.exception("the link to %s has failed", parent.url)
+                self._set(state, "away", "the link has failed; the log says why")
+            failures = 1 if state.messages > before else failures + 1
+            if failures >= TRIES and len(self._parents) > 1 and not self._stopping.is_set():
+                self._current = 1 - self._current
+                logger.warning("going on at %s", self._parents[self._current].url)
+                failures = 0
+                self._stopping.wait(PAUSES[0])
+            else:
+                self._stopping.wait(PAUSES[min(failures, len(PAUSES)) - 1])
+
+    def _follow(self, parent: Parent, state: ParentState) -> None:
+        """Reads a parent until it is gone, or the link is interrupted."""
+        welcome = self._hello(parent)
+        reading = _Reading(parent, state, welcome)
+        state.service = welcome.service
+        self._own.register_anew(parent)
+        self._set(state, "connected")
+        self._returning = False
+        for chunk in parent.packets(**self._start(welcome)):
+            if self._stopping.is_set():
+                return
+            self._take(reading, reading.frames.feed(chunk), len(chunk))
+
+    def _hello(self, parent: Parent) -> Welcome:
+        welcome = parent.hello(socket.gethostname())
+        if parent.relay in welcome.path:
+            raise ParentRefuses(
+                f"{parent.url} gets its events from this relay; give an upstream that is nearer to the centre"
+            )
+        if len(welcome.path) >= LONGEST_PATH:
+            raise ParentRefuses(
+                f"{parent.url} is {len(welcome.path)} services away from the centre; at most {LONGEST_PATH} may follow each other"
+            )
+        self._path[parent] = welcome.path
+        self._note_last(welcome)
+        self._on_welcome(parent, welcome)
+        return welcome
+
+    def _note_last(self, welcome: Welcome) -> None:
+        """Keeps where a parent was before it had filters of this relay. As long as no event has come from anywhere, only that
+        says where to begin at it."""
+        with self._moving:
+            positions = self._positions
+            if positions.event is None and welcome.service not in positions.numbers:
+                self._keep(replace(positions, numbers={**positions.numbers, welcome.service: welcome.last}))
+
+    def _start(self, welcome: Welcome) -> dict[str, object]:
+        """Where to go on: at the number that was read last there; near the last event that came from elsewhere; or with
+        what comes from now on."""
+        positions = self._positions
+        number = positions.numbers.get(welcome.service)
+        if number is not None and number <= welcome.last and (self._current == 0 or positions.event is None):
+            if number < welcome.first - 1:
+                logger.warning("%d numbers are no longer kept upstream", welcome.first - 1 - number)
+            return {"after": number}
+        if positions.event is None:  # the parent has lost what it had
+            return {"after": welcome.last}
+        source, id = positions.event
+        return {"source": source, "id": id, "since": max(0.0, positions.at - LOOKS_BACK)}
+
+    def _take(self, reading: _Reading, frames: Sequence[bytes], size: int) -> None:
+        """Writes the events of some frames to the log, then the position. A frame that cannot be read ends the link, after
+        those before it are taken; when it comes again, it is left out."""
+        events, number, received, stripped = list[Event](), None, list[bytes](), 0
+        caught_up, fault = None, None
+        for data in frames:
+            if (mark := read_mark(data)) is not None:
+                number, caught_up = mark[0], self._clock()
+                continue
+            try:
+                packet = decode(data)
+                events.append(event_of(self._complete(reading.parent, packet)))
+            except WireError as error:
+                if self._unreadable != (hashed := payload_id(data)) or isinstance(error, OtherVersion):
+                    self._unreadable, fault = hashed, error
+                    break
+                logger.error("a packet of %s is left out: %s", reading.parent.url, error)
+                self._metrics.refused(1, "packet")
+                continue
+            received += [payload.id for payload in packet.payloads if payload.content is not None]
+            stripped += len(packet.missing)
+            number = packet.sequence
+        duplicates = self._accept(events)
+        state = reading.state
+        state.messages, state.bytes = state.messages + len(events), state.bytes + size
+        state.duplicates, state.stripped = state.duplicates + duplicates, state.stripped + stripped
+        state.caught_up = caught_up or state.caught_up
+        self._metrics.received(
+            reading.welcome.service, len(events), size, stripped=stripped, duplicates=duplicates
+        )
+        if number is not None:
+            self._move(reading.welcome.service, number, events)
+        if received:
+            reading.parent.acknowledge(received)
+        if fault is not None:
+            raise fault
+
+    def _complete(self, parent: Parent, packet: Packet) -> Packet:
+        """The packet with the payloads that were left out, from here or from the parent."""
+        for payload in packet.payloads:
+            if payload.content is not None:
+                self._payloads.put(payload.id, payload.content)
+        contents = []
+        for payload in packet.missing:
+            content = self._payloads.get(payload.id)
+            if content is None:
+                content = parent.payload(payload.id, packet.sequence)
+                self._payloads.put(payload.id, content)
+            contents.append(content)
+        return with_payload(packet, *contents) if contents else packet
+
+    def _accept(self, events: Sequence[Event]) -> int:
+        """Has events in the log; how many were there before. It waits while the log takes no more."""
+        while events:
+            try:
+                return self._log_writer.accept(events).duplicates
+            except Unavailable as error:
+                if self._stopping.wait(min(error.retry_after, 1.0)):
+                    raise
+        return 0
+
+    def _move(self, service: str, number: int, events: Sequence[Event]) -> None:
+        with self._moving:
+            positions = self._positions
+            if events:
+                positions = replace(positions, event=(events[-1].source, events[-1].id), at=self._clock())
+            elif positions.numbers.get(service) == number:
+                return
+            self._keep(replace(positions, numbers={**positions.numbers, service: number}))
+
+    def _keep(self, positions: Positions) -> None:
+        write_positions(self._file, positions)
+        self._positions = positions
+
+    # --- hello, again and again
+
+    def _keep_hello(self) -> None:
+        """Renews the filters at all parents, finds loops, and goes back to the first parent when it answers again."""
+        while not self._stopping.wait(HELLO_EVERY):
+            for at, parent in enumerate(self._parents):
+                try:
+                    self._hello(parent)
+                except ParentRefuses as error:
+                    if at == self._current and self.states[at].status == "connected":
+                        self._set(self.states[at], "refuses", str(error))
+                        parent.interrupt()
+                    continue
+                except TidingsError:
+                    continue
+                if at == 0 and self._current and parent not in self._own.faults:
+                    logger.info("%s answers again", parent.url)
+                    self._returning = True
+                    self._parents[self._current].interrupt()
+
+    def _set(self, state: ParentState, status: str, message: str = "") -> None:
+        if (state.status, state.message) != (status, message):
+            state.status, state.message, state.since = status, message, self._clock()
+            level = logging.INFO if status in ("connected", "idle") else logging.WARNING
+            logger.log(level, "%s: %s%s", state.url, status, f": {message}" if message else "")
