@@ -26,6 +26,7 @@ FIGURES = {
     "network-crossover": "where BFS, the index and SCC skipping win",
     "operators": "Sub-Order 4 to 8, under two models of events",
     "joins": "Select-joins 5, 8, 13, 14, Tables 3 and 4",
+    "dissemination": "Select-joins 6, 7, 9 to 14, 17 to 20, in a simulated network",
 }
 BARS = {
     "bars": "what must hold, in one process",
@@ -35,6 +36,7 @@ BARS = {
     "network-bars": "what must hold of networks; Graph constraints, Tables 1 to 3",
     "operator-bars": "what must hold of operators and their schedulers",
     "join-bars": "what must hold of joins",
+    "dissemination-bars": "what must hold of networks of dissemination",
     "spark-bars": "what must hold, on Spark",
     "host-bars": "what must hold on several hosts",
     "service-bars": "what must hold of the service",

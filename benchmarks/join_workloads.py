@@ -44,6 +44,7 @@ __all__ = [
     "make",
     "make_general",
     "make_star",
+    "make_stocks",
 ]
 
 # The points of Figures 5, 7 and 8.
@@ -89,3 +90,46 @@ def _mix(join: str, subscriptions: int, rng: np.random.Generator) -> tuple[Group
         group_of(" JOIN ".join(["s", *map(join.format, others)]), ("s", *others), count, rng, first)
         for others, count, first in zip(shares, counts, firsts, strict=False)
     )
+
+
+class PriceDrawing(TableDrawing):
+    """Ratios of prices and earnings: each stock's follows a random walk of 2 % a step, from a start of its own."""
+
+    def __init__(
+        self, name: str, joined: tuple[str, ...], keys: np.ndarray, values: int, rng: np.random.Generator
+    ):
+        self.last = rng.lognormal(np.log(20), 0.6, values)
+        super().__init__(name, joined, keys, values, rng)
+
+    def _image(self, number: int, joined: tuple[int, ...]) -> int:
+        self.last[joined[0]] *= np.exp(self.rng.normal(0, 0.02))
+        # A ratio of 0 to 100 is the whole domain.
+        value = min(max(round(self.last[joined[0]] * DOMAIN / 100), 0), DOMAIN)
+        self.images.append((number, *joined, value))
+        return len(self.images) - 1
+
+
+class RatingDrawing(TableDrawing):
+    """Ratings from 1 to 5, spread over the domain and perturbed."""
+
+    def _image(self, number: int, joined: tuple[int, ...]) -> int:
+        rating = self.rng.choice(5, p=(0.05, 0.1, 0.35, 0.3, 0.2))
+        value = min(max(round((rating + 0.5) * DOMAIN / 5 + self.rng.normal(0, 5_000)), 0), DOMAIN)
+        self.images.append((number, *joined, value))
+        return len(self.images) - 1
+
+
+def make_stocks(subscriptions: int, events: int, seed: int = SEED) -> Workload:
+    """In the place of the paper's data of Yahoo! Finance, which are not to be had: 100 stocks, 2,300 ratings, 147 days."""
+    drawn, rng = generators(seed)
+    group = group_of("r JOIN s USING (b)", ("r", "s"), subscriptions, drawn)
+    stocks = np.arange(JOIN_VALUES)
+    rated = rng.choice(stocks[: round(JOIN_VALUES * 0.7)], 2_300)
+    tables: list[TableDrawing] = [
+        PriceDrawing("r", ("b",), np.tile(stocks, 30)[:, None], JOIN_VALUES, rng),
+        RatingDrawing("s", ("b",), rated[:, None], JOIN_VALUES, rng),
+    ]
+    history = History(tables, rng)
+    while len(history.changes) < events:
+        history.move(0)
+    return Workload(history.rows(), (group,), history.stream())

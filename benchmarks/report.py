@@ -44,6 +44,10 @@ FIGURES = (
     ("joins-13", "Select-joins 13"),
     ("joins-14", "Select-joins 14"),
     ("joins-14-payload", "Select-joins 14, facts with payload"),
+    *(
+        (f"dissemination-{number}", f"Select-joins {number}")
+        for number in (6, 7, 9, 10, 11, 12, 13, 14, 17, 18, 19, 20)
+    ),
 )
 BARS = (
     ("bars", "What must hold"),
@@ -53,6 +57,7 @@ BARS = (
     ("network-bars", "What must hold of networks"),
     ("operator-bars", "What must hold of operators"),
     ("join-bars", "What must hold of joins"),
+    ("dissemination-bars", "What must hold of networks of dissemination"),
     ("spark-bars", "What must hold, on Spark"),
     ("host-bars", "What must hold on several hosts"),
     ("service-bars", "What must hold of the service"),

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,7 @@ from benchmarks.cluster.patterns import Patterns
 from benchmarks.cluster.server import Pipeline, Server
 from benchmarks.cluster.summaries import Summaries
 from benchmarks.cluster.workload import Workload
-from benchmarks.measure import best
+from benchmarks.measure import Figure, best
 from benchmarks.workloads import Edges
 from tidings import Engine
 from tidings.storage.divided_index import DividedIndex, Forwards
@@ -80,6 +80,16 @@ class Points:
             ]
             for name, by_x in self._values.items()
         }
+
+    def figure(self, reference: str, value: float = 1, **more: Any) -> Figure:
+        """One of medians in multiples of a value, which is the `reference`, with the range of the seeds; every series has every x."""
+        return Figure(
+            x=list(next(iter(self._values.values()))),
+            series=self.medians(value),
+            spread=self.spread(value),
+            reference=f"{reference}; medians of three seeds, the band is their range",
+            **more,
+        )
 
 
 def cpu(run: Callable[[], object], runs: int = _RUNS) -> float:

@@ -40,42 +40,34 @@ def run(scale: float) -> Iterator[Figure]:
             by_overlap.add(CHECKED, overlap, entries[0])
             by_overlap.add(OURS, overlap, entries[1])
     whole = round(_COUNTS[-1] * scale)
-    yield Figure(
+    yield sizes.figure(
+        "a subscription",
         name="cluster-9c",
         title="Subscriptions in front by number of subscriptions, half of them contained",
         x_label="subscriptions",
         y_label="subscriptions in front",
-        x=list(_COUNTS),
-        series=sizes.medians(),
-        spread=sizes.spread(),
-        reference="a subscription; medians of three seeds, the band is their range",
         published="reduced to 50 % by indexing",
         published_series={"RSS cluster": [count * scale / 2 for count in _COUNTS]},
         note=_TEXT_ONLY,
     )
-    yield Figure(
+    yield by_overlap.figure(
+        "a subscription",
         name="cluster-9d",
         title=f"Subscriptions in front by overlap, {whole:,} subscriptions",
         x_label="subscriptions that have a container by construction, %",
         y_label="subscriptions in front",
-        x=list(_OVERLAPS),
-        series=by_overlap.medians(),
-        spread=by_overlap.spread(),
-        reference="a subscription; medians of three seeds, the band is their range",
         published="about the number of subscriptions x (1 - overlap)",
         published_series={"RSS cluster": [whole * (1 - overlap / 100) for overlap in _OVERLAPS]},
         note=f"{_TEXT_ONLY} Some subscriptions have a container by chance besides, the more the more roots there are.",
     )
     reference = times.medians()[ALL][0]
-    yield Figure(
+    yield times.figure(
+        f"{reference * 1e6:.0f} µs, the first point without an index",
+        reference,
         name="cluster-9f",
         title="CPU time to insert a subscription",
         x_label="subscriptions",
         y_label="time, relative",
-        x=list(_COUNTS),
-        series=times.medians(reference),
-        spread=times.spread(reference),
-        reference=f"{reference * 1e6:.0f} µs, the first point without an index; medians of three seeds, the band is their range",
         published="containment takes longer than no index, and grows with the number of subscriptions",
         log_y=True,
         note=f"RSS cluster: the mean of the last {_LAST:,} insertions. Tidings: the mean of as many that are subscribed by their texts, and the time of the forest of containment of all, by subscription.",

@@ -43,7 +43,6 @@ VARIANTS = {
 """Whether a sample of events says what matches together, and whether that lies in different parts."""
 BACK_ENDS = 6
 _PUBLICATIONS = 20_000
-_SEEDS = "medians of three seeds, the band is their range"
 _TEXT_ONLY = "The curve is lost; what is published is read from the text."
 
 
@@ -54,42 +53,34 @@ def run(scale: float) -> Iterator[Figure]:
         _merge(make(Parameters(subscriptions=count, matches=max(1, 100 * scale), seed=seed)), sizes, times)
         small = make(Parameters(subscriptions=round(10_000 * scale), matches=max(1, 100 * scale), seed=seed))
         _false_positives(small, round(_PUBLICATIONS * scale), wrong)
-    yield Figure(
+    yield wrong.figure(
+        f"1 % of all pairs of {round(_PUBLICATIONS * scale):,} publications and back-ends",
         name="cluster-9e",
         title=f"False positives by merge percentage, {round(10_000 * scale):,} subscriptions, {BACK_ENDS} back-ends",
         x_label="merge percentage",
         y_label="visits of a back-end without a match, %",
-        x=list(PERCENTAGES),
-        series=wrong.medians(),
-        spread=wrong.spread(),
-        reference=f"1 % of all pairs of {round(_PUBLICATIONS * scale):,} publications and back-ends; {_SEEDS}",
         published="0.13 % at 90 % merging",
         published_series={THEIRS: [0.13 if x == 90 else None for x in PERCENTAGES]},
         note=_TEXT_ONLY,
     )
-    yield Figure(
+    yield sizes.figure(
+        "an entry",
         name="cluster-9g",
         title=f"Entries in front by merge percentage, {count:,} subscriptions",
         x_label="merge percentage",
         y_label="subscriptions and mergers in front",
-        x=list(PERCENTAGES),
-        series=sizes.medians(),
-        spread=sizes.spread(),
-        reference=f"an entry; {_SEEDS}",
         published="629 at 99 %, of fewer than 62,900 subscriptions; more than the subscriptions x (1 - percentage)",
         note=f"{_TEXT_ONLY} How many subscriptions there were is not said. Half of the subscriptions are contained in others, so that Tidings "
         "has nothing to merge up to 50 %.",
     )
     reference = times.medians()[THEIRS][0]
-    yield Figure(
+    yield times.figure(
+        f"{reference:.2f} s, the first point of RSS cluster",
+        reference,
         name="cluster-9h",
         title=f"CPU time of merging by merge percentage, {count:,} subscriptions",
         x_label="merge percentage",
         y_label="time, relative",
-        x=list(PERCENTAGES),
-        series=times.medians(reference),
-        spread=times.spread(reference),
-        reference=f"{reference:.2f} s, the first point of RSS cluster; {_SEEDS}",
         published="grows with the merge percentage",
         note="Summaries are collected before, as the paper says, and so is the forest of containment of Tidings.",
     )

@@ -43,22 +43,18 @@ _HOW = (
     "Computed as 1 / the CPU time of an event in the stage that takes longest, the server or one of the back-ends, each measured alone on one machine; "
     "messages between machines are not in it. A smaller index fits the processor's cache better, so a line may rise above the number of machines. Each line is relative to one machine with the same node. The curve is lost; what is published is read from the text."
 )
-_SEEDS = "medians of three seeds, the band is their range"
 
 
 def run(scale: float) -> Iterator[Figure]:
     by_size = Points()
     for seed in SEEDS:
         _by_size(make(_parameters(scale, 500, seed)), by_size)
-    yield Figure(
+    yield by_size.figure(
+        "the throughput of one machine with the same node",
         name="cluster-9i",
         title=f"Throughput by machines, {round(100_000 * scale):,} subscriptions, 0.5 % matching",
         x_label="machines (one is the server)",
         y_label="throughput, relative to one machine",
-        x=list(_SIZES),
-        series=by_size.medians(),
-        spread=by_size.spread(),
-        reference=f"the throughput of one machine with the same node; {_SEEDS}",
         published="7 machines: 400 % with 70 % merging, more than 200 % with containment",
         published_series={
             MERGED: [4.0 if x == _SIZES[-1] else None for x in _SIZES],
@@ -70,15 +66,12 @@ def run(scale: float) -> Iterator[Figure]:
     for seed in SEEDS:
         _by_percentage(make(_parameters(scale, 1_000, seed)), by_percentage)
     theirs = f"{MERGED}, 4 back-ends"
-    yield Figure(
+    yield by_percentage.figure(
+        "the throughput of one machine with the same node",
         name="cluster-10",
         title=f"Throughput by merge percentage, {round(100_000 * scale):,} subscriptions, 1 % matching",
         x_label="merge percentage",
         y_label="throughput, relative to one machine",
-        x=list(_PERCENTAGES),
-        series=by_percentage.medians(),
-        spread=by_percentage.spread(),
-        reference=f"the throughput of one machine with the same node; {_SEEDS}",
         published="4 times one machine at 90 % merging",
         published_series={theirs: [4.0 if x == _PERCENTAGES[-1] else None for x in _PERCENTAGES]},
         note=f"{_HOW} Half of the subscriptions are contained in others, so that Tidings has nothing to merge up to 50 %.",

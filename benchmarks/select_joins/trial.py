@@ -52,9 +52,10 @@ class Trial:
         decomposition: Decomposition | None = None,
         centre: str | None = None,
         bare: Sequence[str] = (),
+        payload: int | None = None,
     ) -> None:
         """`decomposition` says which semijoins are chosen where there is a choice. With a `centre`, tables are only
-        joined with that one. Rows of the tables in `bare` have no payload."""
+        joined with that one. Rows of the tables in `bare` have no payload; those of others have `payload` bytes."""
         self.workload = workload
         self.server = Server(workload.declared())
         self.signatures = [signature_in(workload, number, centre) for number in range(len(workload.groups))]
@@ -65,7 +66,7 @@ class Trial:
                 name = self.server.tables[table].names[column]
                 ends.append((group.columns[f"{name}_low"], group.columns[f"{name}_high"]))
             self.server.subscribe(signature, ends, decomposition[signature] if decomposition else None)
-        self._rows = {rows.name: _rows(rows, rows.name not in bare) for rows in workload.tables}
+        self._rows = {rows.name: _rows(rows, rows.name not in bare, payload) for rows in workload.tables}
         for rows in workload.tables:
             self.server.load(rows.name, self._rows[rows.name][: rows.initial])
         self.server.build()
@@ -119,8 +120,12 @@ def signature_in(workload: Workload, number: int, centre: str | None = None) -> 
     return signature._replace(edges=tuple(edge for edge in signature.edges if middle in edge[:2]))
 
 
-def _rows(rows: Rows, payload: bool) -> list[Row]:
+def _rows(rows: Rows, has_payload: bool, size: int | None) -> list[Row]:
     columns = rows.arrow().to_pydict()
-    if not payload:
+    if not has_payload:
         columns["payload"] = [None] * len(rows)
+    elif size is not None:
+        columns["payload"] = [
+            text.lstrip(rows.name).lstrip(".").rjust(size, ".")[-size:] for text in columns["payload"]
+        ]
     return list(zip(*columns.values(), strict=True))

@@ -50,6 +50,8 @@ class Parameters:
     s_share: float = 0.0
     update_share: float = 0.0
     seed: int = SEED
+    overlap: int | None = None
+    """Reduces the spread of the centres of ranges, as in Figure 19; None: the spreads of Table 2."""
 
     def scaled(self, scale: float) -> Parameters:
         """The same, with `scale` times as many subscriptions, rows and events."""
@@ -169,7 +171,9 @@ class Workload:
 def make(parameters: Parameters) -> Workload:
     """R(id, b, a, payload) and S(id, b, c, payload), joined on b."""
     drawn, rng = generators(parameters.seed)
-    group = group_of("r JOIN s USING (b)", ("r", "s"), parameters.subscriptions, drawn)
+    group = group_of(
+        "r JOIN s USING (b)", ("r", "s"), parameters.subscriptions, drawn, overlap=parameters.overlap
+    )
     # Rows of S by rank of their join value; both lists repeat as events go on.
     ranked = np.repeat(rng.permutation(JOIN_VALUES)[:JOINING], _zipf(parameters.s_rows))
     keys = {"r": np.arange(parameters.r_rows) % JOIN_VALUES, "s": ranked}
@@ -262,22 +266,31 @@ def generators(seed: int) -> tuple[np.random.Generator, np.random.Generator]:
 
 
 def group_of(
-    joined: str, tables: tuple[str, ...], count: int, rng: np.random.Generator, first: int = 0
+    joined: str,
+    tables: tuple[str, ...],
+    count: int,
+    rng: np.random.Generator,
+    first: int = 0,
+    overlap: int | None = None,
 ) -> Group:
     """A range for each of the tables."""
     conditions, columns = [], {}
     for table in tables:
         name = COLUMNS[table]
         conditions.append(f"{table}.{name} BETWEEN ${name}_low AND ${name}_high")
-        columns[f"{name}_low"], columns[f"{name}_high"] = _ranges(table, count, rng)
+        columns[f"{name}_low"], columns[f"{name}_high"] = _ranges(table, count, rng, overlap)
     return Group(f"SELECT * FROM {joined} WHERE {' AND '.join(conditions)}", columns, first)
 
 
-def _ranges(table: str, count: int, rng: np.random.Generator) -> tuple[Longs, Longs]:
+def _ranges(
+    table: str, count: int, rng: np.random.Generator, overlap: int | None = None
+) -> tuple[Longs, Longs]:
     """Interests are low or high: two humps on R.A, far from most rows on S.C."""
     low, high, spread, mean, deviation = (
         (15_000, 85_000, 6_000, 6_000, 5_000) if table == "s" else (30_000, 70_000, 10_000, 20_000, 5_000)
     )
+    if overlap is not None:
+        spread = 7_500 - overlap if table == "s" else 13_000 - 2 * overlap
     centre = rng.normal(np.where(rng.random(count) < 0.5, low, high), spread)
     width = rng.normal(mean, deviation, count)
     while (below := width < 0).any():
