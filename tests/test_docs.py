@@ -39,7 +39,9 @@ RUN = (
     "docs/joins.md",
     *(
         f"docs/howto/{name}.md"
-        for name in "library command-line containment networks eventbridge dissemination large-index".split()
+        for name in (
+            "library command-line containment networks eventbridge dissemination simulate-a-network large-index"
+        ).split()
     ),
 )
 SERVED = (

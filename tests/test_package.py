@@ -73,3 +73,8 @@ def test_a_name_that_is_not_there() -> None:
 def test_errors_are_of_one_family() -> None:
     for error in (tidings.EventError, tidings.NetworkError, tidings.SubscriptionError, tidings.TaxonomyError):
         assert issubclass(error, tidings.TidingsError)
+
+
+def test_names_that_are_imported_when_used_are_listed() -> None:
+    assert {"Engine", "contains", "versions", "__version__"} <= set(dir(tidings))
+    assert dir(tidings) == sorted(dir(tidings))

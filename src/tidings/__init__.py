@@ -79,6 +79,10 @@ __all__ = list(_HOMES)
 __version__ = "0.1.0"
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})
+
+
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'tidings' has no attribute {name!r}")
