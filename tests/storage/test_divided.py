@@ -171,15 +171,16 @@ def test_a_divided_index_answers_as_the_undivided(seed: int, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(7_200)
-def test_many_divided_indexes_answer_as_the_undivided(tmp_path: Path) -> None:
+@pytest.mark.timeout(3_600)
+@pytest.mark.parametrize("first", range(100, 2_100, 100))
+def test_many_divided_indexes_answer_as_the_undivided(first: int, tmp_path: Path) -> None:
     contained = mergers = 0
-    for seed in range(100, 2_100):
+    for seed in range(first, first + 100):
         more, merged = check_one_family(seed, tmp_path / str(seed))
         contained, mergers = contained + more, mergers + merged
         shutil.rmtree(tmp_path / str(seed))
-    assert contained > 20_000
-    assert mergers > 2_000
+    assert contained > 1_000
+    assert mergers > 100
 
 
 def test_networks_joins_operators_and_templates(tmp_path: Path) -> None:
