@@ -94,7 +94,7 @@ class LocalStream:
         self._going = threading.Event()
         self._thread = threading.Thread(target=self._run, name="local-stream", daemon=True)
         self._checkpoint = data / "checkpoint" / "spark"
-        self._batch = self._take_over()
+        self._batch, self._reached = self._take_over()
 
     @property
     def state(self) -> DriverState:
@@ -134,14 +134,14 @@ class LocalStream:
         end = Offset(record.segment, record.byte)
         self._plan(record.batch, end, record.began)
         self._mailbox.record(record, notifications, events)  # changes nothing if it is there already
-        self._batch, self._unrecorded = record.batch, None
+        self._batch, self._reached, self._unrecorded = record.batch, end, None
         self._answers.recorded(end)
         self._note("commits", record.batch)
         return record.notifications
 
     def _answered(self) -> _Answered | None:
         """The answers to the next events of the log; None if there are no events."""
-        start: Offset = self._mailbox.reached().get(QUERY) or self._log.start()
+        start = self._reached
         end = self._end_of_batch(start)
         if end <= start and self._is_caught_up:
             return None
@@ -213,8 +213,9 @@ class LocalStream:
             self._state = replace(self._state, matching=True)
         return self._batch > before
 
-    def _take_over(self) -> int:
-        """Goes on where this stream ended, or where one of Spark in the same folder did; the number of the last batch."""
+    def _take_over(self) -> tuple[int, Offset]:
+        """Goes on where this stream ended, or where one of Spark in the same folder did; the number of the last batch, and
+        its end."""
         metadata = self._checkpoint / "metadata"
         if not metadata.exists() or json.loads(metadata.read_text()).get("id") != QUERY:
             reached = self._mailbox.reached_by(MATCH) or self._log.start()
@@ -227,10 +228,11 @@ class LocalStream:
             (self._checkpoint / name).mkdir(parents=True, exist_ok=True)
         metadata.write_text(json.dumps({"id": QUERY}))
         last = self._mailbox.last_batch(QUERY) or 0
+        end = self._mailbox.reached().get(QUERY) or self._log.start()
         if last:  # a kill may have come between the mailbox and these records
-            self._plan(last, self._mailbox.reached()[QUERY], self._clock())
+            self._plan(last, end, self._clock())
             self._note("commits", last)
-        return last
+        return last, end
 
     def _plan(self, batch: int, end: Offset, began: float) -> None:
         """Notes how far a batch reads, in the form of `spark/offsets.py`."""

@@ -16,7 +16,7 @@ from operator import attrgetter
 from typing import Any, Final
 
 import pyarrow as pa
-from sqlalchemy import Connection, delete, desc, func, select, tuple_, update
+from sqlalchemy import Connection, bindparam, case, delete, desc, func, select, tuple_, update
 
 from tidings.model.event import Event
 from tidings.service.model import (
@@ -77,6 +77,31 @@ _NOTIFICATIONS: Final = select(
     _event.attributes,
 ).select_from(tables.notifications.outerjoin(tables.events, _columns.event == _event.key))
 
+# Every micro-batch runs these, however small it is: made once, because making them took longer than running them.
+_counted, _reached, _slices = tables.counters.c, tables.reached.c, tables.slices.c
+_COUNTER = select(_counted.value).where(_counted.name == bindparam("counter"))
+_RAISE = (
+    update(tables.counters)
+    .where(_counted.name == bindparam("counter"))
+    .values(value=_counted.value + bindparam("by"))
+    .returning(_counted.value)
+)
+_TOTALS = ("events", "notifications", "errors")
+_RAISE_TOTALS = (
+    update(tables.counters)
+    .where(_counted.name.in_(_TOTALS))
+    .values(value=_counted.value + case({name: bindparam(name) for name in _TOTALS}, value=_counted.name))
+)
+_LAST_BATCH = select(_reached.batch).where(_reached.query == bindparam("of_query"))
+_SLICES_OF = select(tables.slices).where(
+    _slices.query == bindparam("of_query"), _slices.batch == bindparam("of_batch")
+)
+_DROP_SLICES = delete(tables.slices).where(_slices.query == bindparam("of_query"))
+_FIRST_NUMBER = select(func.min(_columns.number))
+_KNOWN_EVENTS = select(_event.key, _event.first, _event.last).where(
+    _event.key.in_(bindparam("keys", expanding=True))
+)
+
 
 class Mailbox:
     """The mailbox; thread-safe."""
@@ -119,11 +144,11 @@ class Mailbox:
             insert_columns(connection, tables.notifications, {**new, "number": numbers})
             spans = {name: [before + number for number in rows.events[name]] for name in ("first", "last")}
             insert_columns(connection, tables.events, {**rows.events, **spans}, _SEEN_AGAIN)
-            faults = len(rows.faults["message"])
-            end = _take(connection, "fault", faults)
-            insert_columns(
-                connection, tables.faults, {"number": range(end - faults + 1, end + 1), **rows.faults}
-            )
+            if faults := len(rows.faults["message"]):
+                end = _take(connection, "fault", faults)
+                insert_columns(
+                    connection, tables.faults, {"number": range(end - faults + 1, end + 1), **rows.faults}
+                )
             whole = replace(
                 batch,
                 events=recorded.events + batch.events,
@@ -363,9 +388,8 @@ class Mailbox:
 
     def last_batch(self, query: str) -> int | None:
         """The number of the last batch of a query; None before its first."""
-        kept = tables.reached.c
         with self._database.reading() as connection:
-            found = connection.execute(select(kept.batch).where(kept.query == clean(query))).scalar()
+            found = connection.execute(_LAST_BATCH, {"of_query": clean(query)}).scalar()
         return None if found is None or found < 0 else int(found)
 
     def reached_by(self, role: str) -> Offset | None:
@@ -392,20 +416,16 @@ class Mailbox:
     def totals(self) -> dict[str, int]:
         """How many events the batches have read and how many notifications they gave, ever."""
         with self._database.reading() as connection:
-            return {name: _counter(connection, name) for name in ("events", "notifications", "errors")}
+            return {name: _counter(connection, name) for name in _TOTALS}
 
     # ---
 
     def _is_done(self, connection: Connection, batch: BatchRecord) -> bool:
-        kept = tables.reached.c
-        done = connection.execute(select(kept.batch).where(kept.query == clean(batch.query))).scalar()
+        done = connection.execute(_LAST_BATCH, {"of_query": clean(batch.query)}).scalar()
         return done is not None and batch.batch <= done
 
     def _slice(self, connection: Connection, query: str, batch: int) -> RecordedSlices:
-        kept = tables.slices.c
-        found = connection.execute(
-            select(tables.slices).where(kept.query == clean(query), kept.batch == batch)
-        ).first()
+        found = connection.execute(_SLICES_OF, {"of_query": clean(query), "of_batch": batch}).first()
         if found is None:
             return NO_SLICES
         until = Position(found.segment, found.byte, found.row)
@@ -417,9 +437,8 @@ class Mailbox:
         insert_columns(connection, tables.batches, values)
         reached = {name: values[name] for name in ("query", "batch", "segment", "byte")}
         insert_columns(connection, tables.reached, reached, _FURTHER)
-        connection.execute(delete(tables.slices).where(tables.slices.c.query == values["query"][0]))
-        for name in ("events", "notifications", "errors"):
-            _take(connection, name, getattr(batch, name))
+        connection.execute(_DROP_SLICES, {"of_query": values["query"][0]})
+        connection.execute(_RAISE_TOTALS, {name: getattr(batch, name) for name in _TOTALS})
 
     def _forget_batches(self, connection: Connection, before: float) -> None:
         """Deletes old batches; the last one of each query stays known."""
@@ -443,7 +462,7 @@ def _insert_notices(connection: Connection, notices: Sequence[Notice]) -> None:
 def kept_numbers(connection: Connection) -> Span:
     """The numbers that are kept; nothing is above the last before this transaction ends, as far as it sees."""
     last = _counter(connection, "number")
-    first = connection.execute(select(func.min(_columns.number))).scalar()
+    first = connection.execute(_FIRST_NUMBER).scalar()
     return Span(last + 1 if first is None else int(first), last)
 
 
@@ -469,8 +488,8 @@ def _new_rows(connection: Connection, rows: MailboxRows) -> dict[str, Sequence[A
     whole, there = kept_numbers(connection), Blocks(connection)
     keys = rows.events["key"]
     for begin in range(0, len(keys), _PORTION):
-        some = _event.key.in_(keys[begin : begin + _PORTION])
-        for key, first, last in connection.execute(select(_event.key, _event.first, _event.last).where(some)):
+        portion = {"keys": keys[begin : begin + _PORTION]}
+        for key, first, last in connection.execute(_KNOWN_EVENTS, portion):
             known[key] = Span(first or whole.first, last)
     given = rows.notifications
     if not known:
@@ -496,15 +515,11 @@ def _new_rows(connection: Connection, rows: MailboxRows) -> dict[str, Sequence[A
 
 def _take(connection: Connection, name: str, count: int) -> int:
     """Raises a counter and returns its new value; nobody else changes it before this transaction ends."""
-    kept = tables.counters.c
-    raised = update(tables.counters).where(kept.name == name).values(value=kept.value + count)
-    return int(connection.execute(raised.returning(kept.value)).scalar_one())
+    return int(connection.execute(_RAISE, {"counter": name, "by": count}).scalar_one())
 
 
 def _counter(connection: Connection, name: str) -> int:
-    kept = tables.counters.c
-    query = select(kept.value).where(kept.name == name)
-    return int(connection.execute(query).scalar_one())
+    return int(connection.execute(_COUNTER, {"counter": name}).scalar_one())
 
 
 def _bounded(number: int) -> int:
