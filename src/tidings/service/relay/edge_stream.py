@@ -40,6 +40,7 @@ from tidings.storage.event_log import EventLog, Offset, Position
 
 _SAVE_SECONDS = 5.0
 _REQUEST = "tidings.snapshot"
+_OWN_TYPES = pa.array([MESSAGES, MEMBER_ROWS, _REQUEST])
 _PIECE = 2_000  # events that are read again at once
 
 logger = logging.getLogger(__name__)
@@ -140,10 +141,10 @@ class EdgeStream:
         """The notifications of events, and all events that they may be of."""
         self._is_ahead = True
         self._follow(engine)
-        own = pc.fill_null(pc.is_in(events["type"], pa.array([MESSAGES, MEMBER_ROWS, _REQUEST])), False)
-        others = events.filter(pc.invert(own)).combine_chunks()
-        found = [NOTIFICATION_SCHEMA.empty_table()]
-        found += [pa.Table.from_batches([engine.match(batch)]) for batch in others.to_batches()]
+        own = pc.is_in(events["type"], value_set=_OWN_TYPES)
+        if not pc.any(own).as_py():
+            return _matched(engine, events), events
+        others = _matched(engine, events.filter(pc.invert(own)))
         rows, made = list[Columns](), list[Event]()
         for event in map(event_of, events.filter(own).to_pylist()):
             try:
@@ -154,10 +155,9 @@ class EdgeStream:
                 rows.append(
                     {"source": event.source, "event": event.id, "verdict": "error", "message": str(error)}
                 )
-        found.append(pa.Table.from_pylist(rows, schema=NOTIFICATION_SCHEMA))
-        return pa.concat_tables([one.cast(NOTIFICATION_SCHEMA) for one in found]), pa.concat_tables(
-            [events.select(EVENT_SCHEMA.names).cast(EVENT_SCHEMA), to_table(made)]
-        )
+        joins = pa.Table.from_pylist(rows, schema=NOTIFICATION_SCHEMA)
+        given = events.select(EVENT_SCHEMA.names).cast(EVENT_SCHEMA)
+        return pa.concat_tables([others, joins]), pa.concat_tables([given, to_table(made)])
 
     def _join_answers(self, event: Event, made: list[Event]) -> Iterable[Columns]:
         """The notifications of one event about joins; events that they are of are added to `made`."""
@@ -220,6 +220,12 @@ class EdgeStream:
             else:
                 rows = edge.result_changes(part.result)
                 yield _notification(id, source, event, "snapshot", part.part, part.sequence, rows)
+
+
+def _matched(engine: Engine, events: pa.Table) -> pa.Table:
+    """The notifications of events that are no business of joins."""
+    found = [engine.match(batch) for batch in events.combine_chunks().to_batches()]
+    return pa.Table.from_batches(found, NOTIFICATION_SCHEMA)
 
 
 def _notification(subscription: str, source: str, event: str, verdict: str, *in_part: Any) -> Columns:
