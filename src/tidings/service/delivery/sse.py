@@ -60,9 +60,10 @@ async def stream(
         ids, mark = frozenset(lives), hub.last if has_news else seen
         # Without news the mailbox is not read: most listeners wait most of the time.
         page, text = await reads.read(ids, seen) if has_news else NOTHING
+        is_whole = len(page) < reads.limit
         looks = beats or endless or any(entry.kind in NOTICES for entry in page)
         if looks and (now := change()) != changed:
-            changed = now
+            changed, is_whole = now, False
             lives = _updated(lives, await asyncio.to_thread(subscriptions))
             if not lives.keys() <= ids:
                 # A new one may have notifications before those of this page: the client's cursor, which it may
@@ -72,7 +73,8 @@ async def stream(
         if text:
             yield text
             seen = page[-1].number
-            continue
+            if not is_whole:
+                continue
         seen = max(seen, mark)
         if not endless and not any(lives.values()):
             if has_news:

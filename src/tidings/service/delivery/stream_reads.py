@@ -46,7 +46,7 @@ class StreamReads:
     def __init__(
         self, mailbox: MailboxPages, encode: Callable[[StoredNotification], bytes], limit: int
     ) -> None:
-        self._mailbox, self._encode, self._limit = mailbox, encode, limit
+        self._mailbox, self._encode, self.limit = mailbox, encode, limit
         self._asked: list[_Asked] = []
         self._turns: asyncio.Task[None] | None = None
 
@@ -87,14 +87,14 @@ class StreamReads:
 
     def _read(self, asked: Sequence[_Asked]) -> list[StreamPage]:
         singles = {next(iter(one.ids)): one.after for one in asked if len(one.ids) == 1}
-        pages = self._mailbox.pages(singles, self._limit) if singles else {}
+        pages = self._mailbox.pages(singles, self.limit) if singles else {}
         texts: dict[int, bytes] = {}
         found = []
         for one in asked:
             if len(one.ids) == 1:
                 page = pages.get(next(iter(one.ids)), [])
             else:
-                page = self._mailbox.page(sorted(one.ids), after=one.after, limit=self._limit)
+                page = self._mailbox.page(sorted(one.ids), after=one.after, limit=self.limit)
             for notification in page:
                 if notification.number not in texts:
                     texts[notification.number] = self._encode(notification)

@@ -157,12 +157,12 @@ class Downstream:
                 link.awake.clear()  # before anything is read
                 upto = self._hub.last
                 frames, seen = await asyncio.to_thread(self._read, link, seen, upto)
-                for piece in frames:
-                    yield piece
+                if seen >= upto and frames:
+                    frames.append(self._mark(seen))
+                if frames:
+                    yield b"".join(frames)
                 if seen < upto:
                     continue
-                if frames:
-                    yield self._mark(seen)
                 try:
                     async with asyncio.timeout(HEARTBEAT):
                         await link.awake.wait()

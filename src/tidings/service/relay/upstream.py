@@ -1,7 +1,7 @@
 """The link of a relay to the services above it: events come from the first one that answers.
 
 An event is in the log before the position moves past its packet, so after a kill nothing is missing, and what comes twice is
-dropped by its source and id. If the first parent is gone, the relay goes on at the second, from a little before the last event
+dropped by its source and id. The next packets are read meanwhile: those that wait are written to the log together. If the first parent is gone, the relay goes on at the second, from a little before the last event
 that it has; it returns to the first at the number where it left it.
 
     hello ─► packets ─► decode, payloads ─► log ─► position          away: the next parent, after a pause
@@ -14,7 +14,9 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from tidings.dissemination.network.payloads import Repository
@@ -30,7 +32,7 @@ from tidings.dissemination.wire import (
 )
 from tidings.errors import TidingsError
 from tidings.model.event import Event
-from tidings.service.ingest.log_writer import LogWriter, Unavailable
+from tidings.service.ingest.log_writer import LogWriter, Receipt, Unavailable
 from tidings.service.relay.downstream import read_mark
 from tidings.service.relay.identity import LONGEST_PATH
 from tidings.service.relay.own_filters import OwnFilters
@@ -43,6 +45,9 @@ PAUSES = (0.1, 0.3, 1.0, 2.0, 5.0)
 TRIES = 2  # of a parent before the other one is tried
 LOOKS_BACK = 600.0  # seconds before the last event, at a parent that does not know it
 _KEPT = 400  # payloads
+_KEEP_EVERY = (
+    1.0  # seconds between two writings of the position: what came since then comes again after a kill
+)
 
 logger = logging.getLogger(__name__)
 
@@ -71,6 +76,20 @@ class _Reading:
     state: ParentState
     welcome: Welcome
     frames: Frames = field(default_factory=Frames)
+    last: Future[Receipt] | None = None  # the latest call to the log
+    failure: Exception | None = None  # of the log
+
+
+@dataclass(slots=True)
+class _Arrival:
+    """What came in one piece: events, the number up to which that is all, and what is counted."""
+
+    size: int
+    events: list[Event] = field(default_factory=list)
+    number: int | None = None
+    payloads: list[bytes] = field(default_factory=list)
+    stripped: int = 0
+    caught_up: float | None = None
 
 
 class Upstream:
@@ -90,6 +109,7 @@ class Upstream:
         self._parents, self._own, self._log_writer, self._metrics = parents, own, log_writer, metrics
         self._on_welcome, self._clock, self._file = on_welcome, clock, data / "upstream.json"
         self._positions: Positions = read_positions(self._file)
+        self._kept, self._kept_at = self._positions, 0.0
         self._moving = threading.Lock()
         own.before_first = lambda parent: self._note_last(parent.hello(socket.gethostname()))
         self.states = [ParentState(parent.url, since=clock()) for parent in parents]
@@ -123,6 +143,8 @@ class Upstream:
             parent.interrupt()
         for thread in self._threads:
             thread.join(20)
+        with self._moving:
+            self._keep()
         for parent in self._parents:
             parent.close()
 
@@ -167,10 +189,17 @@ class Upstream:
         self._own.register_anew(parent)
         self._set(state, "connected")
         self._returning = False
-        for chunk in parent.packets(**self._start(welcome)):
-            if self._stopping.is_set():
-                return
-            self._take(reading, reading.frames.feed(chunk), len(chunk))
+        try:
+            for chunk in parent.packets(**self._start(welcome)):
+                if self._stopping.is_set():
+                    return
+                self._take(reading, reading.frames.feed(chunk), len(chunk))
+        except ParentAway:
+            if reading.failure is not None:
+                raise reading.failure from None
+            raise
+        finally:
+            wait([reading.last] if reading.last else [])
 
     def _hello(self, parent: Parent) -> Welcome:
         welcome = parent.hello(socket.gethostname())
@@ -193,7 +222,10 @@ class Upstream:
         with self._moving:
             positions = self._positions
             if positions.event is None and welcome.service not in positions.numbers:
-                self._keep(replace(positions, numbers={**positions.numbers, welcome.service: welcome.last}))
+                self._positions = replace(
+                    positions, numbers={**positions.numbers, welcome.service: welcome.last}
+                )
+                self._keep()
 
     def _start(self, welcome: Welcome) -> dict[str, object]:
         """Where to go on: at the number that was read last there; near the last event that came from elsewhere; or with
@@ -210,17 +242,16 @@ class Upstream:
         return {"source": source, "id": id, "since": max(0.0, positions.at - LOOKS_BACK)}
 
     def _take(self, reading: _Reading, frames: Sequence[bytes], size: int) -> None:
-        """Writes the events of some frames to the log, then the position. A frame that cannot be read ends the link, after
-        those before it are taken; when it comes again, it is left out."""
-        events, number, received, stripped = list[Event](), None, list[bytes](), 0
-        caught_up, fault = None, None
+        """Has the events of some frames written to the log. A frame that cannot be read ends the link, after those before it
+        are taken; when it comes again, it is left out."""
+        arrival, fault = _Arrival(size), None
         for data in frames:
             if (mark := read_mark(data)) is not None:
-                number, caught_up = mark[0], self._clock()
+                arrival.number, arrival.caught_up = mark[0], self._clock()
                 continue
             try:
                 packet = decode(data)
-                events.append(event_of(self._complete(reading.parent, packet)))
+                arrival.events.append(event_of(self._complete(reading.parent, packet)))
             except WireError as error:
                 if self._unreadable != (hashed := payload_id(data)) or isinstance(error, OtherVersion):
                     self._unreadable, fault = hashed, error
@@ -228,23 +259,35 @@ class Upstream:
                 logger.error("a packet of %s is left out: %s", reading.parent.url, error)
                 self._metrics.refused(1, "packet")
                 continue
-            received += [payload.id for payload in packet.payloads if payload.content is not None]
-            stripped += len(packet.missing)
-            number = packet.sequence
-        duplicates = self._accept(events)
-        state = reading.state
-        state.messages, state.bytes = state.messages + len(events), state.bytes + size
-        state.duplicates, state.stripped = state.duplicates + duplicates, state.stripped + stripped
-        state.caught_up = caught_up or state.caught_up
-        self._metrics.received(
-            reading.welcome.service, len(events), size, stripped=stripped, duplicates=duplicates
-        )
-        if number is not None:
-            self._move(reading.welcome.service, number, events)
-        if received:
-            reading.parent.acknowledge(received)
+            arrival.payloads += [payload.id for payload in packet.payloads if payload.content is not None]
+            arrival.stripped += len(packet.missing)
+            arrival.number = packet.sequence
+        reading.last = self._accept(arrival.events)
+        reading.last.add_done_callback(partial(self._taken, reading, arrival))
+        if arrival.payloads:
+            reading.parent.acknowledge(arrival.payloads)
         if fault is not None:
             raise fault
+
+    def _taken(self, reading: _Reading, arrival: _Arrival, written: Future[Receipt]) -> None:
+        """What came is in the log, or could not be written: then the link ends, and what follows on it does not count, so that
+        all of it comes again. In the thread of the log's writer."""
+        if reading.failure is not None:
+            return
+        if (failure := written.exception()) is not None:
+            reading.failure = failure if isinstance(failure, Exception) else None
+            reading.parent.interrupt()
+            return
+        duplicates = written.result().duplicates
+        state, events = reading.state, len(arrival.events)
+        state.messages, state.bytes = state.messages + events, state.bytes + arrival.size
+        state.duplicates, state.stripped = state.duplicates + duplicates, state.stripped + arrival.stripped
+        state.caught_up = arrival.caught_up or state.caught_up
+        self._metrics.received(
+            reading.welcome.service, events, arrival.size, stripped=arrival.stripped, duplicates=duplicates
+        )
+        if arrival.number is not None:
+            self._move(reading.welcome.service, arrival.number, arrival.events)
 
     def _complete(self, parent: Parent, packet: Packet) -> Packet:
         """The packet with the payloads that were left out, from here or from the parent."""
@@ -260,28 +303,28 @@ class Upstream:
             contents.append(content)
         return with_payload(packet, *contents) if contents else packet
 
-    def _accept(self, events: Sequence[Event]) -> int:
-        """Has events in the log; how many were there before. It waits while the log takes no more."""
-        while events:
+    def _accept(self, events: Sequence[Event]) -> Future[Receipt]:
+        """Hands events to the writer of the log. It waits while the log takes no more."""
+        while True:
             try:
-                return self._log_writer.accept(events).duplicates
+                return self._log_writer.accept_later(events)
             except Unavailable as error:
                 if self._stopping.wait(min(error.retry_after, 1.0)):
                     raise
-        return 0
 
     def _move(self, service: str, number: int, events: Sequence[Event]) -> None:
         with self._moving:
             positions = self._positions
             if events:
                 positions = replace(positions, event=(events[-1].source, events[-1].id), at=self._clock())
-            elif positions.numbers.get(service) == number:
-                return
-            self._keep(replace(positions, numbers={**positions.numbers, service: number}))
+            self._positions = replace(positions, numbers={**positions.numbers, service: number})
+            if time.monotonic() - self._kept_at >= _KEEP_EVERY:
+                self._keep()
 
-    def _keep(self, positions: Positions) -> None:
-        write_positions(self._file, positions)
-        self._positions = positions
+    def _keep(self) -> None:
+        if self._positions != self._kept:
+            write_positions(self._file, self._positions)
+            self._kept, self._kept_at = self._positions, time.monotonic()
 
     # --- hello, again and again
 

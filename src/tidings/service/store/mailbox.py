@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import chain
@@ -38,6 +38,7 @@ from tidings.storage.event_log import Offset, Position
 HEAD: Final = "0005"
 _PORTION = 5_000
 _WINDOW = 20_000  # notifications that are looked through for those of a relay's filters
+_FEW = 2_000  # notifications that are looked through for those of some subscriptions
 _ROOM = 0.95  # of the size that is kept, after something was deleted because of it
 _NUMBERS = (1 << 63) - 1
 _ONCE = "ON CONFLICT (subscription, id) WHERE event IS NULL DO NOTHING"
@@ -98,6 +99,14 @@ _SLICES_OF = select(tables.slices).where(
 )
 _DROP_SLICES = delete(tables.slices).where(_slices.query == bindparam("of_query"))
 _FIRST_NUMBER = select(func.min(_columns.number))
+_BETWEEN = _columns.number > bindparam("after"), _columns.number <= bindparam("upto")
+_OWNERS = select(_columns.number, _columns.subscription).where(*_BETWEEN).order_by(_columns.number)
+_EVENT_KEYS = _OWNERS.add_columns(_columns.event).where(_columns.event.is_not(None))
+_NEWS = (
+    select(_columns.subscription, func.max(_columns.number)).where(*_BETWEEN).group_by(_columns.subscription)
+)
+_WITH_NUMBERS = _NOTIFICATIONS.where(_columns.number.in_(bindparam("numbers", expanding=True)))
+_WITH_KEYS = select(tables.events).where(_event.key.in_(bindparam("keys", expanding=True)))
 _KNOWN_EVENTS = select(_event.key, _event.first, _event.last).where(
     _event.key.in_(bindparam("keys", expanding=True))
 )
@@ -284,11 +293,15 @@ class Mailbox:
         left out."""
         cursors = {clean(id): _bounded(number) for id, number in after.items()}
         found: defaultdict[str, list[StoredNotification]] = defaultdict(list)
+        lowest = min(cursors.values(), default=0)
         with self._database.reading() as connection:
-            numbers = numbers_of_each(connection, cursors, kept_numbers(connection), limit)
-            for notification in stored_notifications(
-                connection, sorted(chain.from_iterable(numbers.values()))
-            ):
+            last = _counter(connection, "number")
+            if last - lowest <= _FEW:  # as with streams that wait for what comes
+                numbers = _numbers_between(connection, cursors, Span(lowest + 1, last), limit)
+            else:
+                of_each = numbers_of_each(connection, cursors, kept_numbers(connection), limit)
+                numbers = sorted(chain.from_iterable(of_each.values()))
+            for notification in stored_notifications(connection, numbers):
                 found[notification.subscription].append(notification)
         return found
 
@@ -313,13 +326,8 @@ class Mailbox:
             last = _counter(connection, "number")
             if last <= after:
                 return last, {}
-            query = (
-                select(_columns.subscription, func.max(_columns.number))
-                .where(_columns.number > after, _columns.number <= last)
-                .group_by(_columns.subscription)
-            )
             # After each commit: rows of SQLAlchemy's own would take most of the time.
-            return last, dict(connection.execute(query).cursor.fetchall())
+            return last, dict(connection.execute(_NEWS, {"after": after, "upto": last}).cursor.fetchall())
 
     def events_of(
         self, subscriptions: Collection[str], after: int, upto: int, limit: int
@@ -332,20 +340,16 @@ class Mailbox:
             upto = min(upto, _counter(connection, "number"))
             while after < upto and not keys and subscriptions:
                 end = min(after + _WINDOW, upto)
-                window = select(_columns.number, _columns.subscription, _columns.event).where(
-                    _columns.number > after, _columns.number <= end, _columns.event.is_not(None)
-                )
+                window = connection.execute(_EVENT_KEYS, {"after": after, "upto": end}).cursor.fetchall()
                 after = end
-                for number, subscription, event in connection.execute(
-                    window.order_by(_columns.number)
-                ).cursor.fetchall():
+                for number, subscription, event in window:
                     if subscription not in subscriptions or bytes(event) in keys:
                         continue
                     if len(keys) == limit:
                         after = number - 1
                         break
                     keys[bytes(event)] = number
-            rows = connection.execute(select(tables.events).where(_event.key.in_(list(keys)))) if keys else ()
+            rows = connection.execute(_WITH_KEYS, {"keys": list(keys)}) if keys else ()
             found = sorted(((keys[bytes(row.key)], _event_of(row)) for row in rows), key=lambda pair: pair[0])
         return found, after if subscriptions else upto
 
@@ -466,6 +470,18 @@ def kept_numbers(connection: Connection) -> Span:
     return Span(last + 1 if first is None else int(first), last)
 
 
+def _numbers_between(connection: Connection, after: Mapping[str, int], span: Span, limit: int) -> list[int]:
+    """The first numbers of each subscription after a number of its own, all within a span, in order."""
+    found: Counter[str] = Counter()
+    numbers = []
+    rows = connection.execute(_OWNERS, {"after": span.first - 1, "upto": span.last}).cursor.fetchall()
+    for number, subscription in rows:
+        if number > after.get(subscription, span.last) and found[subscription] < limit:
+            found[subscription] += 1
+            numbers.append(number)
+    return numbers
+
+
 def _span_of(connection: Connection, key: bytes) -> Span:
     """Between which numbers the notifications of an event are; nothing if it is not known."""
     found = connection.execute(select(_event.first, _event.last).where(_event.key == key)).first()
@@ -477,8 +493,8 @@ def stored_notifications(connection: Connection, numbers: Sequence[int]) -> list
     found = []
     events: dict[bytes, Event] = {}  # each is read once
     for begin in range(0, len(numbers), _PORTION):
-        query = _NOTIFICATIONS.where(_columns.number.in_(numbers[begin : begin + _PORTION]))
-        found += [_notification(row, events) for row in connection.execute(query)]
+        portion = {"numbers": numbers[begin : begin + _PORTION]}
+        found += [_notification(row, events) for row in connection.execute(_WITH_NUMBERS, portion)]
     return sorted(found, key=attrgetter("number"))
 
 
