@@ -132,6 +132,7 @@ class Delivery:
 
 
 MATCH, JOINS = "match", "joins"  # the roles of the stream's queries
+IN_PROCESS = "in-process"  # the query of a stream without Spark; the mailbox knows all of it
 
 
 class DefinitionKind(StrEnum):

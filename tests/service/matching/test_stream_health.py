@@ -9,8 +9,7 @@ from dataclasses import replace
 from tests.service.conftest import Running, Served
 from tidings.model.event import EVENT_SCHEMA
 from tidings.model.notification import NOTIFICATION_SCHEMA
-from tidings.service.matching.local_stream import QUERY
-from tidings.service.model import BatchRecord
+from tidings.service.model import IN_PROCESS, BatchRecord
 from tidings.storage.event_log import Offset
 
 
@@ -36,7 +35,7 @@ def test_the_slowest_query_counts_and_no_old_one(running: Callable[..., Running]
         first = end()
         served.publish({"id": "2"}, {"id": "3"})
         record(served, "of an earlier checkpoint", 1, Offset(9, 9))
-        record(served, QUERY, 1_000, end())
+        record(served, IN_PROCESS, 1_000, end())
         assert served.http.get("/api/status").json()["waiting_events"] == 3
         record(served, "joins", 1, first)
         served.service.stream_metrics.update()  # which forgets the times of what is answered

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Final
 
 from tidings.errors import TidingsError
+from tidings.service.model import IN_PROCESS
 from tidings.storage.event_log import EventLog
 
 # Of a batch that is so far behind, Spark may have removed what belongs to it; it keeps 100.
@@ -67,7 +68,10 @@ class LinkedFiles:
                 query = json.loads((self._data / folder / "spark" / "metadata").read_text())["id"]
             except (OSError, ValueError, KeyError):
                 continue  # it has not begun
-            self._keep_query(folder, batches.get(query, -1))
+            if query == IN_PROCESS:
+                self._link(f"{folder}/spark/metadata")
+            else:
+                self._keep_query(folder, batches.get(query, -1))
 
     def _keep_query(self, folder: str, last: int) -> None:
         spark = f"{folder}/spark"

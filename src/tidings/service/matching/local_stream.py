@@ -4,8 +4,8 @@ A relay runs it, and so do tests of what surrounds the stream. A micro-batch goe
 ended to the end of the log, and it is recorded there in one transaction with its own end: after a kill at any moment the
 stream goes on after the last whole batch. The engine stays open, and follows the versions of the index.
 
-Its records look like those of a Spark query, so that whatever asks how far the stream is (retention, backups, lag) needs to
-know one form only. Subscriptions over tables have their rows in the memory of this process.
+Its checkpoint has only the name of its query: how far it is, the mailbox knows. Subscriptions over tables have their rows in the
+memory of this process.
 """
 
 from __future__ import annotations
@@ -29,16 +29,14 @@ from tidings.errors import TidingsError
 from tidings.kinds.operators.functions.operator import Operator
 from tidings.model.event import EVENT_SCHEMA
 from tidings.service.matching.supervisor import PAUSES, DriverState, Status
-from tidings.service.model import MATCH, BatchRecord
+from tidings.service.model import IN_PROCESS, MATCH, BatchRecord
 from tidings.service.relay.member_messages import MemberMessages
 from tidings.service.store.mailbox import Mailbox
 from tidings.storage import versions
 from tidings.storage.event_log import EventLog, Offset
 
-QUERY = "in-process"
 MOST = 2_000  # events of a micro-batch, about
 _LOOK_SECONDS = 1.0  # between two looks at the log when nothing wakes it
-_RECORDS = 10  # micro-batches whose records are kept
 
 logger = logging.getLogger(__name__)
 
@@ -132,11 +130,9 @@ class LocalStream:
             return 0
         record, notifications, events = self._unrecorded
         end = Offset(record.segment, record.byte)
-        self._plan(record.batch, end, record.began)
         self._mailbox.record(record, notifications, events)  # changes nothing if it is there already
         self._batch, self._reached, self._unrecorded = record.batch, end, None
         self._answers.recorded(end)
-        self._note("commits", record.batch)
         return record.notifications
 
     def _answered(self) -> _Answered | None:
@@ -157,7 +153,16 @@ class LocalStream:
         wanted = pc.is_in(_keys(events), value_set=_keys(notifications, "event"))
         batch, found = self._batch + 1, len(notifications)
         record = BatchRecord(
-            QUERY, batch, str(version), end.segment, end.byte, len(events), found, 0, began, self._clock()
+            IN_PROCESS,
+            batch,
+            str(version),
+            end.segment,
+            end.byte,
+            len(events),
+            found,
+            0,
+            began,
+            self._clock(),
         )
         return _Answered(record, notifications, events.filter(wanted))
 
@@ -217,31 +222,15 @@ class LocalStream:
         """Goes on where this stream ended, or where one of Spark in the same folder did; the number of the last batch, and
         its end."""
         metadata = self._checkpoint / "metadata"
-        if not metadata.exists() or json.loads(metadata.read_text()).get("id") != QUERY:
+        if not metadata.exists() or json.loads(metadata.read_text()).get("id") != IN_PROCESS:
             reached = self._mailbox.reached_by(MATCH) or self._log.start()
             shutil.rmtree(self._checkpoint, ignore_errors=True)
-            if QUERY not in self._mailbox.reached():
-                self._mailbox.know(QUERY, MATCH, reached)
-            elif self._mailbox.reached()[QUERY] < reached:
-                self._mailbox.advance(QUERY, reached)
-        for name in ("offsets", "commits"):
-            (self._checkpoint / name).mkdir(parents=True, exist_ok=True)
-        metadata.write_text(json.dumps({"id": QUERY}))
-        last = self._mailbox.last_batch(QUERY) or 0
-        end = self._mailbox.reached().get(QUERY) or self._log.start()
-        if last:  # a kill may have come between the mailbox and these records
-            self._plan(last, end, self._clock())
-            self._note("commits", last)
-        return last, end
-
-    def _plan(self, batch: int, end: Offset, began: float) -> None:
-        """Notes how far a batch reads, in the form of `spark/offsets.py`."""
-        facts = {"batchTimestampMs": int(began * 1e3)}
-        self._note("offsets", batch, f"v1\n{json.dumps(facts)}\n{json.dumps(end._asdict())}")
-
-    def _note(self, kind: str, batch: int, content: str = "v1") -> None:
-        (self._checkpoint / kind / str(batch)).write_text(content)
-        (self._checkpoint / kind / str(batch - _RECORDS)).unlink(missing_ok=True)
+            self._checkpoint.mkdir(parents=True)
+            self._mailbox.know(IN_PROCESS, MATCH, reached)
+            self._mailbox.advance(IN_PROCESS, reached)
+            metadata.write_text(json.dumps({"id": IN_PROCESS}))
+        end = self._mailbox.reached().get(IN_PROCESS) or self._log.start()
+        return self._mailbox.last_batch(IN_PROCESS) or 0, end
 
     def _set_state(self, status: Status, message: str = "") -> None:
         matching = self._state.matching and status == "running"

@@ -20,8 +20,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from tidings.service.matching import local_stream
-from tidings.service.model import JOINS, MATCH, Notice, NotificationKind
+from tidings.service.model import IN_PROCESS, JOINS, MATCH, Notice, NotificationKind
 from tidings.service.store.mailbox import Mailbox
 from tidings.spark.joins.sequence_mark import are_kept, start_sequences
 from tidings.spark.joins.stream import NO_TABLES, declared_tables
@@ -86,7 +85,7 @@ def _introduce(checkpoint: Path, role: str, mailbox: Mailbox, log: EventLog) -> 
     the checkpoint is."""
     with suppress(OSError, ValueError, LookupError):
         query = query_id(checkpoint)
-        if query == local_stream.QUERY:
+        if query == IN_PROCESS:
             return  # the mailbox has all of it
         if query in mailbox.reached() or mailbox.reached_by(role) is None:
             done, _ = last_batches(checkpoint)
@@ -100,7 +99,7 @@ def _agrees(checkpoint: Path, mailbox: Mailbox) -> bool:
         query = query_id(checkpoint)
     except (OSError, ValueError, LookupError):
         return False
-    if query == local_stream.QUERY:  # which another command has left, and Spark cannot read
+    if query == IN_PROCESS:  # which another command has left, and Spark cannot read
         return False
     done, planned = last_batches(checkpoint)
     if query not in mailbox.reached():

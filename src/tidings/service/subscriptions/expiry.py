@@ -18,7 +18,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from tidings.service.matching.stream_position import answered, current_queries
-from tidings.service.model import HIDDEN, Notice, NotificationKind, State, Subscription
+from tidings.service.model import HIDDEN, IN_PROCESS, Notice, NotificationKind, State, Subscription
 from tidings.service.settings import DAY, Settings
 from tidings.service.store.transactions import StoreAway
 from tidings.spark.offsets import batch_range, is_committed
@@ -276,7 +276,7 @@ class Expiry:
         safe = []
         for folder, query in current_queries(self._checkpoint):
             batch = self._mailbox.last_batch(query)
-            if batch is None or is_committed(folder, batch):
+            if batch is None or query == IN_PROCESS or is_committed(folder, batch):
                 safe.append(reached.get(query, start))
             else:
                 safe.append(batch_range(folder, batch).start or start)
