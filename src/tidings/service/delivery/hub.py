@@ -12,7 +12,7 @@ import asyncio
 import logging
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 log = logging.getLogger(__name__)
@@ -100,12 +100,11 @@ class Hub:
                 return False
             for subscription in subscriptions:
                 self._waiting[subscription].add(listener)
+        ending = listener.loop.call_later(timeout, _set_results, (listener,), False)
         try:
-            async with asyncio.timeout(timeout):
-                return await listener.woken
-        except TimeoutError:
-            return False
+            return await listener.woken
         finally:
+            ending.cancel()
             with self._lock:
                 for subscription in subscriptions:
                     self._leave(subscription, listener)
@@ -185,7 +184,7 @@ def _wake(listeners: set[_Listener], has_news: bool) -> None:
             pass
 
 
-def _set_results(listeners: list[_Listener], has_news: bool) -> None:
+def _set_results(listeners: Iterable[_Listener], has_news: bool) -> None:
     for listener in listeners:
         if not listener.woken.done():
             listener.woken.set_result(has_news)

@@ -10,6 +10,7 @@ import errno
 import fcntl
 import os
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -28,6 +29,8 @@ from tidings.service.web.app import create_app
 from tidings.service.web.connections import configuration
 
 PATIENCE = 10  # seconds for requests under way
+# An event passes through half a dozen threads; with Python's 5 ms each may wait that long for its turn.
+SWITCH_SECONDS = 0.001
 
 
 def serve(settings: Settings, on_listening: Callable[[Service], None] = lambda service: None) -> None:
@@ -37,6 +40,7 @@ def serve(settings: Settings, on_listening: Callable[[Service], None] = lambda s
     open_files.raise_limit()
     memory.limit_arenas()
     settings.data.mkdir(parents=True, exist_ok=True)
+    sys.setswitchinterval(SWITCH_SECONDS)
     with _locked(settings.data), _listening(settings) as listener:
         service = Service(settings)
         preparing = threading.Thread(target=lambda: server.prepare(), name="prepare", daemon=True)
