@@ -228,7 +228,9 @@ class Service:
 
     def _refused_upstream(self, reasons: Mapping[str, str]) -> None:
         """Subscriptions that an upstream service refuses cannot be answered here."""
-        self.answerability.refused(list(reasons.items()), self.registry.last_change())
+        refuses = "the upstream service refuses it: "  # said once, however many services are above
+        refused = [(id, refuses + reason.removeprefix(refuses)) for id, reason in reasons.items()]
+        self.answerability.refused(refused, self.registry.last_change())
 
     def recent_events(self, principal: Principal) -> list[Event]:
         """The latest events, as far as a principal may see them."""

@@ -201,6 +201,8 @@ class BulkItem(ResponseModel):
     ticket: str | None = Field(default=None, description="It is shown only once: store it.")
     webhook_secret: str | None = None
     warnings: list[str] = []
+    state: State | None = None
+    reason: str | None = Field(default=None, description="Why it is unanswerable.")
     error: str | None = Field(default=None, description="Why it was refused.")
     line: int | None = Field(default=None, description="Where the mistake is in the text.")
     column: int | None = None
