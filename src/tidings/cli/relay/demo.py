@@ -44,13 +44,12 @@ _SERVE = (
 
 @dataclass
 class Site:
-    """A service of the demo. `below` are the relays whose events come through it."""
+    """A service of the demo."""
 
     name: str
     upstream: str | None
     port: int
     http: httpx.Client
-    below: tuple[str, ...] = ()
 
 
 def play(seconds: float | None = None) -> None:
@@ -79,12 +78,12 @@ def play(seconds: float | None = None) -> None:
 
 def _start(folder: Path, stack: ExitStack) -> dict[str, Site]:
     tree = {"centre": None, "north": "centre", "south": "centre", "harbour": "north"}
-    below = {"centre": ("north", "south", "harbour"), "north": ("north", "harbour"), "south": ("south",)}
     sites: dict[str, Site] = {}
     for name, parent in tree.items():
         port = _free_port()
         upstream = [] if parent is None else [f"http://127.0.0.1:{sites[parent].port}"]
-        given = {"data": str(folder / name), "port": port, "matching": "process", "upstream": upstream}
+        given = {"data": str(folder / name), "name": name, "port": port}
+        given |= {"matching": "process", "upstream": upstream}
         log = (folder / f"{name}.log").open("w")
         process = subprocess.Popen(
             [sys.executable, "-P", "-c", _SERVE, json.dumps(given)],
@@ -94,7 +93,7 @@ def _start(folder: Path, stack: ExitStack) -> dict[str, Site]:
         )
         stack.enter_context(_ending(process))
         http = stack.enter_context(httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30))
-        sites[name] = Site(name, parent, port, http, below.get(name, (name,)))
+        sites[name] = Site(name, parent, port, http)
     for site in sites.values():
         _await_ready(site, folder / f"{site.name}.log")
     return sites
@@ -150,28 +149,30 @@ def _publish(sites: dict[str, Site], live: Live, seconds: float | None) -> None:
 def _table(sites: dict[str, Site], published: int) -> Table:
     found = {name: _counts(site) for name, site in sites.items()}
     table = Table(title=f"{published:,} events published", expand=False)
-    for column in ("link", "events", "bytes", "payloads left out", "without relays", "less"):
+    for column in ("link", "events", "payloads left out", "crossed", "without relays", "less"):
         table.add_column(column, justify="left" if column == "link" else "right", no_wrap=column == "link")
     for name, site in sites.items():
         if site.upstream is None:
             continue
-        told = found[name]
-        copies = sum(found[one]["notifications"] for one in site.below)
-        times = copies / told["messages"] if told["messages"] else 0.0
+        crossed, copied = found[name]["bytes"], found[name]["copied"]
         table.add_row(
             f"{site.upstream} → {name}",
-            f"{told['messages']:,.0f}",
-            f"{told['bytes'] / 1000:,.1f} kB",
-            f"{told['stripped']:,.0f}",
-            f"{copies:,.0f}",
-            f"{times:,.0f}x",
+            f"{found[name]['messages']:,.0f}",
+            f"{found[name]['stripped']:,.0f}",
+            _kilobytes(crossed),
+            _kilobytes(copied) if copied else "…",
+            f"{copied / crossed:,.0f}x" if copied else "…",
         )
     return table
 
 
+def _kilobytes(size: float) -> str:
+    return f"{size / 1e3:,.1f} kB" if size < 1e5 else f"{size / 1e6:,.1f} MB"
+
+
 def _counts(site: Site) -> dict[str, float]:
-    """What came over the link of a relay, and the notifications that it made of it."""
-    counts = dict.fromkeys(("messages", "bytes", "stripped", "notifications"), 0.0)
+    """What came over the link of a relay, and what would have come without relays."""
+    counts = dict.fromkeys(("messages", "bytes", "stripped", "copied"), 0.0)
     with suppress(httpx.HTTPError, ValueError):
         for line in site.http.get("/metrics").text.splitlines():
             name, _, value = line.rpartition(" ")
@@ -180,10 +181,9 @@ def _counts(site: Site) -> dict[str, float]:
                     ("messages", "link_messages_total"),
                     ("bytes", "link_bytes_total"),
                     ("stripped", "link_payloads_stripped_total"),
+                    ("copied", "link_copied_bytes_total"),
                 ):
                     counts[known] += float(value) if name.startswith(f"tidings_{metric}") else 0.0
-            elif name == "tidings_notifications_total":
-                counts["notifications"] = float(value)
     return counts
 
 
