@@ -61,6 +61,7 @@ def test_a_relay_gets_what_its_token_may_ask_for(tmp_path: Path) -> None:
         _, secret = centre.service.access.grant("lyon", Role.RELAY, scope="WHERE topic = 'sport'")
         with relay_of(centre, data=tmp_path / "relay", upstream_token=secret) as relay:
             until(lambda: connected(relay))
+            assert relay.http.get("/ready").json()["upstream"] == {"status": "connected"}
             relay.subscribe("WHERE price < 5")
             narrow = relay.subscribe("WHERE topic = 'sport' AND price < 5")["id"]
             until(lambda: not relay.service.own_filters.faults and relay.service.own_filters.registered == 1)
@@ -112,6 +113,13 @@ def test_a_subscription_that_waits_for_upstream_says_so(tmp_path: Path) -> None:
             (warning,) = (text for text in made["warnings"] if "upstream" in text)
             assert warning.startswith("it waits for the upstream service, and gets no event until then: ")
             assert "403" in warning
+            until(lambda: relay.http.get("/ready").json()["upstream"]["status"] == "refuses")
+            ready = relay.http.get("/ready")
+            assert (ready.status_code, ready.json()["status"]) == (200, "ok")  # it serves what it has
+            assert ready.json()["upstream"]["message"].startswith(
+                "the upstream service refuses this relay, so no events come from it;"
+            )
+            assert centre.url not in ready.text  # everyone may read it
 
 
 @pytest.mark.slow

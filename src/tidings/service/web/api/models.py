@@ -554,9 +554,18 @@ class Health(ResponseModel):
     message: str = ""
 
 
+class UpstreamState(ResponseModel):
+    status: Literal["connected", "away", "refuses"]
+    message: str | None = Field(default=None, description="What to do if it is not connected.")
+
+
 class Readiness(Health):
     waiting_events: int = Field(description="Those that the slowest query of the stream has yet to answer.")
     lag_seconds: float = Field(description="How long the oldest of them has waited.")
+    upstream: UpstreamState | None = Field(
+        default=None,
+        description="Of a relay, the service that its events come from. A relay is ready without it.",
+    )
 
 
 class ProblemPlace(BaseModel):
