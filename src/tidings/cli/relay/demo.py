@@ -25,6 +25,7 @@ from typing import Any
 import httpx
 from rich.live import Live
 from rich.table import Table
+from rich.tree import Tree
 
 from tidings.cli import terminal
 from tidings.cli.demo.command import ended_by_signals
@@ -34,7 +35,10 @@ TOPICS = ("sport", "science", "markets", "weather", "travel")
 SUBSCRIBERS = 200  # of each relay
 RATE = 10.0  # events a second
 _PATIENCE = 120.0
-_PICTURES = ["picture " * 400 + str(number) for number in range(5)]  # bulky, and used again and again
+_REPORTS = [  # bulky, and used again and again: such a text crosses a link once
+    f"Report {number} of the correspondents. " + "It is long, and many events have it. " * 90
+    for number in range(1, 6)
+]
 _SERVE = (
     "import json, sys; from pathlib import Path; from tidings.service.settings import Settings;"
     " from tidings.service.web.server import serve; given = json.loads(sys.argv[1]);"
@@ -62,16 +66,12 @@ def play(seconds: float | None = None) -> None:
                 if site.upstream is not None:
                     texts = [{"text": text} for text in _texts(name)]
                     site.http.post("/api/subscriptions/bulk", json=texts).raise_for_status()
-        centre = sites["centre"]
-        terminal.out.print(f"The centre: http://127.0.0.1:{centre.port}/status shows its links; the relays:")
-        for site in sites.values():
-            if site.upstream is not None:
-                terminal.out.print(
-                    f"  {site.name}: http://127.0.0.1:{site.port}  ({SUBSCRIBERS} subscriptions)"
-                )
-        terminal.note("Ctrl-C ends it.")
+        terminal.out.print(_tree(sites), highlight=False)
+        terminal.note("Open an address to see the links there, and what subscribers get. Ctrl-C ends it.")
         with suppress(KeyboardInterrupt), Live(console=terminal.out, refresh_per_second=4) as live:
             _publish(sites, live, seconds)
+        if saving := _saving(sites):
+            terminal.out.print(saving, highlight=False)
         with terminal.err.status("Ending …"), suppress(KeyboardInterrupt):
             stack.close()
 
@@ -124,6 +124,30 @@ def _await_ready(site: Site, log: Path) -> None:
     )
 
 
+def _tree(sites: dict[str, Site]) -> Tree:
+    """The services with the addresses of their pages."""
+    nodes: dict[str, Tree] = {}
+    for name, site in sites.items():
+        page = f"http://127.0.0.1:{site.port}/status"
+        if site.upstream is None:
+            nodes[name] = Tree(f"{name}, where {RATE:.0f} events a second are published  {page}")
+        else:
+            nodes[name] = nodes[site.upstream].add(f"relay {name}, {SUBSCRIBERS} subscribers  {page}")
+    return nodes["centre"]
+
+
+def _saving(sites: dict[str, Site]) -> str:
+    """What the centre was spared, in one sentence; empty if nothing has crossed yet."""
+    found = [_counts(site) for site in sites.values() if site.upstream == "centre"]
+    crossed, copied = (sum(counts[what] for counts in found) for what in ("bytes", "copied"))
+    if not crossed or copied <= crossed:
+        return ""
+    return (
+        f"The centre has sent {_in_bytes(crossed)} in place of {_in_bytes(copied)}, {copied / crossed:,.0f} times less."
+        " A relay of your own: tidings relay --upstream http://central:8750"
+    )
+
+
 def _texts(name: str) -> list[str]:
     chosen = random.Random(name)
     return [
@@ -136,11 +160,17 @@ def _publish(sites: dict[str, Site], live: Live, seconds: float | None) -> None:
     chosen, began, number = random.Random(1), time.monotonic(), 0
     while seconds is None or time.monotonic() - began < seconds:
         number += 1
-        event: dict[str, Any] = {"source": "demo", "id": str(number), "topic": chosen.choice(TOPICS)}
-        event |= {"score": chosen.randrange(12), "title": f"News {number}"}
+        topic = chosen.choice(TOPICS)
+        event: dict[str, Any] = {"source": "demo", "id": str(number), "topic": topic}
+        event |= {"score": chosen.randrange(12), "title": f"{topic.capitalize()}, news {number}"}
         if chosen.random() < 0.3:
-            event["picture"] = chosen.choice(_PICTURES)
-        sites["centre"].http.post("/api/events", json=event)
+            event["report"] = chosen.choice(_REPORTS)
+        try:
+            sites["centre"].http.post("/api/events", json=event)
+        except httpx.HTTPError as error:
+            raise TidingsError(
+                f"the centre does not answer any more: {error}; start the demo again"
+            ) from None
         if number % 5 == 0:
             live.update(_table(sites, number))
         time.sleep(max(0.0, began + number / RATE - time.monotonic()))
@@ -148,8 +178,12 @@ def _publish(sites: dict[str, Site], live: Live, seconds: float | None) -> None:
 
 def _table(sites: dict[str, Site], published: int) -> Table:
     found = {name: _counts(site) for name, site in sites.items()}
-    table = Table(title=f"{published:,} events published", expand=False)
-    for column in ("link", "events", "payloads left out", "crossed", "without relays", "less"):
+    table = Table(
+        title=f"{published:,} events published",
+        caption="without relays: each notification below a link, sent by itself",
+        expand=False,
+    )
+    for column in ("link", "events", "reports left out", "crossed", "without relays", "times less"):
         table.add_column(column, justify="left" if column == "link" else "right", no_wrap=column == "link")
     for name, site in sites.items():
         if site.upstream is None:
@@ -159,15 +193,15 @@ def _table(sites: dict[str, Site], published: int) -> Table:
             f"{site.upstream} → {name}",
             f"{found[name]['messages']:,.0f}",
             f"{found[name]['stripped']:,.0f}",
-            _kilobytes(crossed),
-            _kilobytes(copied) if copied else "…",
-            f"{copied / crossed:,.0f}x" if copied else "…",
+            _in_bytes(crossed),
+            _in_bytes(copied) if copied else "…",
+            f"{copied / crossed:,.0f}" if copied else "…",
         )
     return table
 
 
-def _kilobytes(size: float) -> str:
-    return f"{size / 1e3:,.1f} kB" if size < 1e5 else f"{size / 1e6:,.1f} MB"
+def _in_bytes(size: float) -> str:
+    return f"{size / 1e3:,.1f} kB" if size < 1e6 else f"{size / 1e6:,.1f} MB"
 
 
 def _counts(site: Site) -> dict[str, float]:
