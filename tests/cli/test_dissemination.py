@@ -1,8 +1,13 @@
 """`tidings dissemination simulate`: a table, lines of JSON, a picture, and one sentence for a mistake."""
 
 import json
+import re
 
 import pytest
+from matplotlib import rcParams
+
+from tidings.dissemination.simulator import drawing
+from tidings.dissemination.simulator.runs import Result
 
 from .conftest import EXAMPLES, tidings
 
@@ -31,6 +36,21 @@ def test_a_table_and_a_picture(scenario, tmp_path):
         ["Rel-Sel", "0"], ["Ref-SJ-Clu+", "0"], ["Rel-Sel", "20"], ["Ref-SJ-Clu+", "20"],
     ]  # fmt: skip
     assert picture.read_text().startswith("<?xml")
+
+
+@pytest.mark.parametrize("swept", [None, "workload.subscriptions"])
+def test_axes_have_plain_numbers(tmp_path, monkeypatch, swept):
+    monkeypatch.setitem(rcParams, "svg.fonttype", "none")  # so that texts are texts
+    results = [
+        Result(scheme, value, 1, size * 3e4, size / 40, size, size, 3.5, 9.0, 1.0, 0.0)
+        for scheme, size in (("Rel-Sel", 1_200.0), ("Ref-SJ", 431_500.0))
+        for value in ([None] if swept is None else [1_000, 4_000])
+    ]
+    drawing.draw(results, "title", swept, tmp_path / "drawn.svg")
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", (tmp_path / "drawn.svg").read_text())
+    assert {"1,000", "10k", "100k", "100M"} <= set(texts)
+    assert {"12,945,000,000", "431,500"} <= set(texts) if swept is None else "4,000" in texts
+    assert not [text for text in texts if re.search(r"\de[+-]?\d|mathdefault|\^", text)]
 
 
 def test_json(scenario):

@@ -97,6 +97,11 @@ def test_the_place_is_chosen_and_the_reason_said(root, tmp_path):
     assert reason in tidings("index", "show", root).stdout.replace("\n", " ").replace("  ", " ")
     refused = tidings("index", "build", root, "-s", tmp_path / "subscriptions.txt", "--merge", "90")
     assert (refused.exit_code, "give --parts too" in refused.stderr) == (2, True)
+    for place in ("split", "auto"):
+        for command in (("index", "build", root, "-s", tmp_path / "subscriptions.txt"), ("serve",)):
+            refused = tidings(*command, "--place", place)
+            assert refused.exit_code == 2
+            assert f"--place {place} says how an index is divided; give --parts too" in refused.stderr
 
 
 def test_patterns_are_merged_by_a_sample(root, tmp_path):

@@ -16,6 +16,7 @@ from tidings.cli.relay.demo import play
         (["--upstream", "central:8750"], "'central:8750' is no address of a service"),
         (["--upstream", "http://a:1", "--second", "ftp://b"], "'ftp://b' is no address of a service"),
         (["--upstream", "http://a:1", "--host", ""], "--host is empty"),
+        (["--upstream", "http://a:1", "--name", "x" * 101], "has 101 characters; give at most 100"),
     ],
 )
 def test_a_mistake_is_one_sentence(given: list[str], reason: str) -> None:
@@ -33,3 +34,4 @@ def test_the_demo_shows_what_crosses_each_link(capsys: pytest.CaptureFixture[str
     for link in ("centre → north", "centre → south", "north → harbour"):
         assert link in shown
     assert "without relays" in shown
+    assert "The centre has sent " in shown

@@ -102,7 +102,7 @@ def build(
         raise click.UsageError(
             "--merge, --apart, --sample and --memory say how an index is divided; give --parts too"
         )
-    options.check_containment(parts, place, merge, apart)
+    options.check_division(parts, place, merge, apart)
     engine = load(
         subscriptions,
         taxonomy,

@@ -9,6 +9,7 @@ from tempfile import TemporaryFile
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from tidings.errors import TidingsError
 from tidings.formats.sizes import read_size
@@ -170,8 +171,13 @@ memory = click.option(
 )
 
 
-def check_containment(parts: int | None, place: str, merge: int, apart: bool) -> None:
-    """Refuses --merge and --apart where nothing is divided by containment."""
+def check_division(parts: int | None, place: str, merge: int, apart: bool) -> None:
+    """Refuses --place where nothing is divided, and --merge and --apart where nothing is divided by containment."""
+    source = click.get_current_context().get_parameter_source("place")
+    if parts is None and source is not ParameterSource.DEFAULT:
+        raise click.UsageError(
+            f"--place {place} says how an index is divided; give --parts too, such as --parts 8"
+        )
     if (merge or apart) and (place == "split" or parts == 1):
         raise click.UsageError(
             "--merge and --apart divide by containment; give --place contain, or leave --place out"

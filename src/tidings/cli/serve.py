@@ -183,7 +183,7 @@ def serve(
     """
     if parts is None and (merge or apart):
         raise click.UsageError("--merge and --apart say how an index is divided; give --parts too")
-    options.check_containment(parts, place, merge, apart)
+    options.check_division(parts, place, merge, apart)
     for package in ("fastapi", "sqlalchemy", "uvicorn"):
         if find_spec(package) is None:
             raise TidingsError(

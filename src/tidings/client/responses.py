@@ -87,7 +87,8 @@ class Subscription(_Answer):
 
 @dataclass(frozen=True, slots=True)
 class BulkItem(_Answer):
-    """What became of one of many subscriptions: its id and ticket, or the `error` with its line and column."""
+    """What became of one of many subscriptions: its id, ticket and state, or the `error` with its line and column. `reason` says
+    why one with the state "unanswerable" cannot be matched."""
 
     place: str
     id: str | None = None
@@ -97,6 +98,8 @@ class BulkItem(_Answer):
     error: str | None = None
     line: int | None = None
     column: int | None = None
+    state: str | None = None
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

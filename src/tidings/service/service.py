@@ -45,6 +45,7 @@ from tidings.service.matching.table_rows import TableRows
 from tidings.service.matching.watchdog import Watchdog
 from tidings.service.model import SERVICE, Principal, StoredNotification
 from tidings.service.open_files import max_streams
+from tidings.service.relay.copies import Copies, copies_of
 from tidings.service.relay.downstream import Downstream
 from tidings.service.relay.edge_stream import EdgeStream
 from tidings.service.relay.identity import service_id
@@ -71,6 +72,7 @@ from tidings.service.subscriptions.expiry import Expiry
 from tidings.service.subscriptions.lifecycle import Lifecycle
 from tidings.service.subscriptions.preview import Preview
 from tidings.service.subscriptions.scopes import Scopes
+from tidings.service.telemetry.link_metrics import DOWN
 from tidings.service.telemetry.metrics import Metrics
 from tidings.service.telemetry.stream_metrics import StreamMetrics
 from tidings.storage import versions
@@ -201,18 +203,21 @@ class Service:
             tables=lambda: self.definitions.engine.joins.tables,
             clock=clock,
         )
+        self.downstream.on_copies = self._copied_below
         self.upstream: Upstream | None = None
         if settings.upstream:
             parents = [Parent(url, settings.upstream_token, self.id) for url in settings.upstream]
             own = self.own_filters = OwnFilters(
                 parents, self.registry.active, lambda: self.definitions.engine, self._refused_upstream
             )
-            self.upstream = Upstream(
+            above = self.upstream = Upstream(
                 parents,
                 own,
                 self.log_writer,
                 self.metrics.links,
                 settings.data,
+                name=settings.name,
+                address=settings.address,
                 on_welcome=UpstreamDefinitions(self.definitions).follow,
                 clock=clock,
             )
@@ -220,6 +225,14 @@ class Service:
             self.index_writer.on_appended = own.changed
             self.lifecycle.on_indexed = own.await_upstream
             self._edge.on_missing = own.need_rows
+            assert isinstance(self.supervisor, LocalStream)
+            self.supervisor.on_recorded = lambda *answered: above.add_copies(copies_of(*answered))
+
+    def _copied_below(self, relay: str, copies: Copies) -> None:
+        """A relay below has made notifications, which would have come from above without relays."""
+        self.metrics.links.copied(DOWN, relay, copies.notifications, copies.bytes)
+        if self.upstream is not None:
+            self.upstream.add_copies(copies)
 
     def _request_rows(self, ids: Sequence[str]) -> None:
         """Has the stream send all rows of some members to the relays that they are of."""
@@ -228,7 +241,9 @@ class Service:
 
     def _refused_upstream(self, reasons: Mapping[str, str]) -> None:
         """Subscriptions that an upstream service refuses cannot be answered here."""
-        self.answerability.refused(list(reasons.items()), self.registry.last_change())
+        refuses = "the upstream service refuses it: "  # said once, however many services are above
+        refused = [(id, refuses + reason.removeprefix(refuses)) for id, reason in reasons.items()]
+        self.answerability.refused(refused, self.registry.last_change())
 
     def recent_events(self, principal: Principal) -> list[Event]:
         """The latest events, as far as a principal may see them."""

@@ -58,6 +58,7 @@ class Settings:
         str, ...
     ] = ()  # the services that a relay gets its events from: the first one that answers
     upstream_token: str | None = None
+    name: str = ""  # of a relay, on the pages of the services above; empty: that of the host
     protect_metrics: bool = False  # /metrics needs a token, on a service that is not open
     log_format: str = "text"  # or json
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 
 from tests.service.conftest import Running, Served
 from tests.service.relay.test_relay import connected, relay_of, until
+from tidings.client import Client
 from tidings.errors import SubscriptionError
 from tidings.service.model import Role
 from tidings.service.subscriptions.scopes import check_scope
@@ -58,15 +61,9 @@ def test_a_relay_gets_what_its_token_may_ask_for(tmp_path: Path) -> None:
         _, secret = centre.service.access.grant("lyon", Role.RELAY, scope="WHERE topic = 'sport'")
         with relay_of(centre, data=tmp_path / "relay", upstream_token=secret) as relay:
             until(lambda: connected(relay))
-            wide = relay.subscribe("WHERE price < 5")["id"]
+            assert relay.http.get("/ready").json()["upstream"] == {"status": "connected"}
+            relay.subscribe("WHERE price < 5")
             narrow = relay.subscribe("WHERE topic = 'sport' AND price < 5")["id"]
-            found = until(
-                lambda: (
-                    (answer := relay.http.get(f"/api/subscriptions/{wide}").json())["state"] == "unanswerable"
-                    and answer
-                )
-            )
-            assert "may only ask for what is contained in: WHERE topic = 'sport'" in found["reason"]
             until(lambda: not relay.service.own_filters.faults and relay.service.own_filters.registered == 1)
             until(lambda: any(link.ids for link in centre.service.downstream.links()))
             for id, topic in (("1", "secret"), ("2", "sport")):
@@ -76,6 +73,53 @@ def test_a_relay_gets_what_its_token_may_ask_for(tmp_path: Path) -> None:
             assert item["event"]["id"] == "2"
             assert [link.messages for link in centre.service.downstream.links()] == [1]
             assert b'tidings_link_refused_total{what="filter"}' in centre.service.metrics.text()
+
+
+def test_what_upstream_refuses_is_answered_as_unanswerable(tmp_path: Path) -> None:
+    """By the answer itself, at the relay and at one below it, and whatever made the subscription active."""
+    reason = "the upstream service refuses it: the token 'lyon' may only ask for what is contained in: WHERE"
+    with ExitStack() as stack:
+        centre = stack.enter_context(Running(data=tmp_path / "centre", open=False))
+        _, secret = centre.service.access.grant("lyon", Role.RELAY, scope="WHERE topic = 'sport'")
+        relay = stack.enter_context(relay_of(centre, data=tmp_path / "relay", upstream_token=secret))
+        below = stack.enter_context(relay_of(relay, data=tmp_path / "below"))
+        until(lambda: connected(relay) and connected(below))
+        for at in (relay, below):
+            for _ in range(2):  # the second time, its filter is known above
+                made = at.subscribe("WHERE price < 5")
+                assert made["state"] == "unanswerable"
+                assert made["reason"].startswith(reason)
+        texts = ["WHERE topic = 'sport'", "WHERE price < 6"]
+        with Client(below.url) as client:
+            narrow, wide = client.subscribe_many(texts)
+            assert (narrow.state, wide.state) == ("active", "unanswerable")
+            assert str(wide.reason).startswith(reason)
+            edited = client.edit(narrow.id, text="WHERE price < 7", ticket=narrow.ticket)
+            assert (edited.state, edited.revision) == (
+                "unanswerable",
+                client.subscription(narrow.id).revision,
+            )
+            assert client.resume(wide.id, ticket=wide.ticket).state == "unanswerable"
+        page = below.http.get(f"/subscriptions/{wide.id}", headers={"Accept": "text/html"}).text
+        assert f"No event can be matched: {reason}" in unescape(page)
+
+
+def test_a_subscription_that_waits_for_upstream_says_so(tmp_path: Path) -> None:
+    with Running(data=tmp_path / "centre", open=False) as centre:
+        _, secret = centre.service.access.grant("reader", Role.SUBSCRIBER)
+        with relay_of(centre, data=tmp_path / "relay", upstream_token=secret) as relay:
+            made = relay.subscribe("WHERE price < 5")
+            assert made["state"] == "active"  # it is matched as soon as upstream takes it
+            (warning,) = (text for text in made["warnings"] if "upstream" in text)
+            assert warning.startswith("it waits for the upstream service, and gets no event until then: ")
+            assert "403" in warning
+            until(lambda: relay.http.get("/ready").json()["upstream"]["status"] == "refuses")
+            ready = relay.http.get("/ready")
+            assert (ready.status_code, ready.json()["status"]) == (200, "ok")  # it serves what it has
+            assert ready.json()["upstream"]["message"].startswith(
+                "the upstream service refuses this relay, so no events come from it;"
+            )
+            assert centre.url not in ready.text  # everyone may read it
 
 
 @pytest.mark.slow

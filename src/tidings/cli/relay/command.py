@@ -44,6 +44,12 @@ if TYPE_CHECKING:
     help="A token of the upstream services with the role relay: 'tidings token add NAME --role relay' makes one there."
     " The variable TIDINGS_TOKEN may hold it as well.",
 )
+@click.option(
+    "--name",
+    default="",
+    metavar="NAME",
+    help="What the page of the upstream service calls this relay; the name of the host without it.",
+)
 @options.data
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
 @click.option(
@@ -98,6 +104,7 @@ def relay(
     upstream: str | None,
     second: str | None,
     token: str | None,
+    name: str,
     data: Path,
     host: str,
     port: int,
@@ -143,6 +150,8 @@ def relay(
     from tidings.service.settings import Settings
     from tidings.service.web.server import serve as serve_until_signal
 
+    if len(name) > 100:
+        raise TidingsError(f"the name of the relay has {len(name)} characters; give at most 100 by --name")
     urls = tuple(_upstream(given) for given in (upstream, second) if given is not None)
     options.need_folder(data.absolute(), "by --data")
     settings = Settings(
@@ -161,6 +170,7 @@ def relay(
         upstream=urls,
         tables=upstream_tables(urls, token, data.absolute()),
         upstream_token=token,
+        name=name,
         protect_metrics=protect_metrics,
         log_format=log_format,
     )

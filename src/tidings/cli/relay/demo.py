@@ -25,6 +25,7 @@ from typing import Any
 import httpx
 from rich.live import Live
 from rich.table import Table
+from rich.tree import Tree
 
 from tidings.cli import terminal
 from tidings.cli.demo.command import ended_by_signals
@@ -34,7 +35,10 @@ TOPICS = ("sport", "science", "markets", "weather", "travel")
 SUBSCRIBERS = 200  # of each relay
 RATE = 10.0  # events a second
 _PATIENCE = 120.0
-_PICTURES = ["picture " * 400 + str(number) for number in range(5)]  # bulky, and used again and again
+_REPORTS = [  # bulky, and used again and again: such a text crosses a link once
+    f"Report {number} of the correspondents. " + "It is long, and many events have it. " * 90
+    for number in range(1, 6)
+]
 _SERVE = (
     "import json, sys; from pathlib import Path; from tidings.service.settings import Settings;"
     " from tidings.service.web.server import serve; given = json.loads(sys.argv[1]);"
@@ -44,13 +48,12 @@ _SERVE = (
 
 @dataclass
 class Site:
-    """A service of the demo. `below` are the relays whose events come through it."""
+    """A service of the demo."""
 
     name: str
     upstream: str | None
     port: int
     http: httpx.Client
-    below: tuple[str, ...] = ()
 
 
 def play(seconds: float | None = None) -> None:
@@ -63,28 +66,24 @@ def play(seconds: float | None = None) -> None:
                 if site.upstream is not None:
                     texts = [{"text": text} for text in _texts(name)]
                     site.http.post("/api/subscriptions/bulk", json=texts).raise_for_status()
-        centre = sites["centre"]
-        terminal.out.print(f"The centre: http://127.0.0.1:{centre.port}/status shows its links; the relays:")
-        for site in sites.values():
-            if site.upstream is not None:
-                terminal.out.print(
-                    f"  {site.name}: http://127.0.0.1:{site.port}  ({SUBSCRIBERS} subscriptions)"
-                )
-        terminal.note("Ctrl-C ends it.")
+        terminal.out.print(_tree(sites), highlight=False)
+        terminal.note("Open an address to see the links there, and what subscribers get. Ctrl-C ends it.")
         with suppress(KeyboardInterrupt), Live(console=terminal.out, refresh_per_second=4) as live:
             _publish(sites, live, seconds)
+        if saving := _saving(sites):
+            terminal.out.print(saving, highlight=False)
         with terminal.err.status("Ending …"), suppress(KeyboardInterrupt):
             stack.close()
 
 
 def _start(folder: Path, stack: ExitStack) -> dict[str, Site]:
     tree = {"centre": None, "north": "centre", "south": "centre", "harbour": "north"}
-    below = {"centre": ("north", "south", "harbour"), "north": ("north", "harbour"), "south": ("south",)}
     sites: dict[str, Site] = {}
     for name, parent in tree.items():
         port = _free_port()
         upstream = [] if parent is None else [f"http://127.0.0.1:{sites[parent].port}"]
-        given = {"data": str(folder / name), "port": port, "matching": "process", "upstream": upstream}
+        given = {"data": str(folder / name), "name": name, "port": port}
+        given |= {"matching": "process", "upstream": upstream}
         log = (folder / f"{name}.log").open("w")
         process = subprocess.Popen(
             [sys.executable, "-P", "-c", _SERVE, json.dumps(given)],
@@ -94,7 +93,7 @@ def _start(folder: Path, stack: ExitStack) -> dict[str, Site]:
         )
         stack.enter_context(_ending(process))
         http = stack.enter_context(httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30))
-        sites[name] = Site(name, parent, port, http, below.get(name, (name,)))
+        sites[name] = Site(name, parent, port, http)
     for site in sites.values():
         _await_ready(site, folder / f"{site.name}.log")
     return sites
@@ -125,6 +124,30 @@ def _await_ready(site: Site, log: Path) -> None:
     )
 
 
+def _tree(sites: dict[str, Site]) -> Tree:
+    """The services with the addresses of their pages."""
+    nodes: dict[str, Tree] = {}
+    for name, site in sites.items():
+        page = f"http://127.0.0.1:{site.port}/status"
+        if site.upstream is None:
+            nodes[name] = Tree(f"{name}, where {RATE:.0f} events a second are published  {page}")
+        else:
+            nodes[name] = nodes[site.upstream].add(f"relay {name}, {SUBSCRIBERS} subscribers  {page}")
+    return nodes["centre"]
+
+
+def _saving(sites: dict[str, Site]) -> str:
+    """What the centre was spared, in one sentence; empty if nothing has crossed yet."""
+    found = [_counts(site) for site in sites.values() if site.upstream == "centre"]
+    crossed, copied = (sum(counts[what] for counts in found) for what in ("bytes", "copied"))
+    if not crossed or copied <= crossed:
+        return ""
+    return (
+        f"The centre has sent {_in_bytes(crossed)} in place of {_in_bytes(copied)}, {copied / crossed:,.0f} times less."
+        " A relay of your own: tidings relay --upstream http://central:8750"
+    )
+
+
 def _texts(name: str) -> list[str]:
     chosen = random.Random(name)
     return [
@@ -137,11 +160,17 @@ def _publish(sites: dict[str, Site], live: Live, seconds: float | None) -> None:
     chosen, began, number = random.Random(1), time.monotonic(), 0
     while seconds is None or time.monotonic() - began < seconds:
         number += 1
-        event: dict[str, Any] = {"source": "demo", "id": str(number), "topic": chosen.choice(TOPICS)}
-        event |= {"score": chosen.randrange(12), "title": f"News {number}"}
+        topic = chosen.choice(TOPICS)
+        event: dict[str, Any] = {"source": "demo", "id": str(number), "topic": topic}
+        event |= {"score": chosen.randrange(12), "title": f"{topic.capitalize()}, news {number}"}
         if chosen.random() < 0.3:
-            event["picture"] = chosen.choice(_PICTURES)
-        sites["centre"].http.post("/api/events", json=event)
+            event["report"] = chosen.choice(_REPORTS)
+        try:
+            sites["centre"].http.post("/api/events", json=event)
+        except httpx.HTTPError as error:
+            raise TidingsError(
+                f"the centre does not answer any more: {error}; start the demo again"
+            ) from None
         if number % 5 == 0:
             live.update(_table(sites, number))
         time.sleep(max(0.0, began + number / RATE - time.monotonic()))
@@ -149,29 +178,35 @@ def _publish(sites: dict[str, Site], live: Live, seconds: float | None) -> None:
 
 def _table(sites: dict[str, Site], published: int) -> Table:
     found = {name: _counts(site) for name, site in sites.items()}
-    table = Table(title=f"{published:,} events published", expand=False)
-    for column in ("link", "events", "bytes", "payloads left out", "without relays", "less"):
+    table = Table(
+        title=f"{published:,} events published",
+        caption="without relays: each notification below a link, sent by itself",
+        expand=False,
+    )
+    for column in ("link", "events", "reports left out", "crossed", "without relays", "times less"):
         table.add_column(column, justify="left" if column == "link" else "right", no_wrap=column == "link")
     for name, site in sites.items():
         if site.upstream is None:
             continue
-        told = found[name]
-        copies = sum(found[one]["notifications"] for one in site.below)
-        times = copies / told["messages"] if told["messages"] else 0.0
+        crossed, copied = found[name]["bytes"], found[name]["copied"]
         table.add_row(
             f"{site.upstream} → {name}",
-            f"{told['messages']:,.0f}",
-            f"{told['bytes'] / 1000:,.1f} kB",
-            f"{told['stripped']:,.0f}",
-            f"{copies:,.0f}",
-            f"{times:,.0f}x",
+            f"{found[name]['messages']:,.0f}",
+            f"{found[name]['stripped']:,.0f}",
+            _in_bytes(crossed),
+            _in_bytes(copied) if copied else "…",
+            f"{copied / crossed:,.0f}" if copied else "…",
         )
     return table
 
 
+def _in_bytes(size: float) -> str:
+    return f"{size / 1e3:,.1f} kB" if size < 1e6 else f"{size / 1e6:,.1f} MB"
+
+
 def _counts(site: Site) -> dict[str, float]:
-    """What came over the link of a relay, and the notifications that it made of it."""
-    counts = dict.fromkeys(("messages", "bytes", "stripped", "notifications"), 0.0)
+    """What came over the link of a relay, and what would have come without relays."""
+    counts = dict.fromkeys(("messages", "bytes", "stripped", "copied"), 0.0)
     with suppress(httpx.HTTPError, ValueError):
         for line in site.http.get("/metrics").text.splitlines():
             name, _, value = line.rpartition(" ")
@@ -180,10 +215,9 @@ def _counts(site: Site) -> dict[str, float]:
                     ("messages", "link_messages_total"),
                     ("bytes", "link_bytes_total"),
                     ("stripped", "link_payloads_stripped_total"),
+                    ("copied", "link_copied_bytes_total"),
                 ):
                     counts[known] += float(value) if name.startswith(f"tidings_{metric}") else 0.0
-            elif name == "tidings_notifications_total":
-                counts["notifications"] = float(value)
     return counts
 
 

@@ -86,6 +86,7 @@ class LocalStream:
             None  # answering changes state: it is done once, recording repeated
         )
         self.on_change: Callable[[DriverState], None] = lambda state: None
+        self.on_recorded: Callable[[pa.Table, pa.Table], None] | None = None  # with notifications and events
         self._operators, self._memory, self._clock = tuple(operators), memory, clock
         self._index, self._mailbox, self._log = data / "index", mailbox, EventLog(data / "log")
         self._state = DriverState(since=clock())
@@ -135,6 +136,8 @@ class LocalStream:
         self._mailbox.record(record, notifications, events)  # changes nothing if it is there already
         self._batch, self._reached, self._unrecorded = record.batch, end, None
         self._answers.recorded(end)
+        if self.on_recorded is not None:
+            self.on_recorded(notifications, events)
         return record.notifications
 
     def _answered(self) -> _Answered | None:

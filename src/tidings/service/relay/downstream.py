@@ -26,8 +26,10 @@ from tidings.errors import TidingsError
 from tidings.kinds.joins.schema.table import Table
 from tidings.service.delivery.hub import Hub
 from tidings.service.model import Principal
+from tidings.service.relay.copies import Copies
 from tidings.service.relay.link_filters import LinkFilters, owner_of
 from tidings.service.relay.link_members import LinkMembers
+from tidings.service.relay.relays_below import About, RelaysBelow
 from tidings.service.store.mailbox import Mailbox
 from tidings.service.store.registry import Registry
 
@@ -97,7 +99,8 @@ class Downstream:
         self._links: set[Link] = set()
         self._lock = threading.Lock()
         self._node: Node[str] = Node("", _NoRouter())
-        self._renewed: dict[str, float] = {}
+        self.relays = RelaysBelow()
+        self.on_copies: Callable[[str, Copies], None] = lambda relay, copies: None
         hub.on_news(self._wake)
 
     def links(self) -> list[Link]:
@@ -105,7 +108,7 @@ class Downstream:
         with self._lock:
             return sorted(self._links, key=lambda link: link.since)
 
-    def hello(self, principal: Principal, relay: str, path: Sequence[str]) -> None:
+    def hello(self, principal: Principal, relay: str, path: Sequence[str], about: About) -> None:
         """Renews the filters of a relay. Loop if it is on the path from here to the centre."""
         if relay in path:
             raise Loop(
@@ -113,9 +116,10 @@ class Downstream:
                 " give the relay an upstream that is nearer to the centre"
             )
         owner, now = owner_of(principal, relay), self._clock()
-        if now - self._renewed.get(owner, 0.0) > RENEW_EVERY:
-            self._renewed[owner] = now
+        if self.relays.is_due(owner, relay, now, RENEW_EVERY):
             self.filters.renew(principal, relay)
+        if (new := self.relays.met(owner, relay, about)).notifications:
+            self.on_copies(relay, new)
 
     def acknowledge(self, principal: Principal, relay: str, ids: Sequence[bytes]) -> None:
         """A relay keeps these payloads. One that it was not sent is of no use to it: it is left out only here."""
@@ -149,6 +153,7 @@ class Downstream:
         link = Link(owner, relay, asyncio.get_running_loop(), self._clock())
         with self._lock:
             self._links.add(link)
+            self.relays.opened(owner, relay, link.since)
             self._node.forget(owner)  # its other end may have started anew
         try:
             seen = await asyncio.to_thread(self.start_of, start)
@@ -171,6 +176,7 @@ class Downstream:
         finally:
             with self._lock:
                 self._links.discard(link)
+                self.relays.closed(owner, relay, self._clock())
 
     def _read(self, link: Link, seen: int, upto: int) -> tuple[list[bytes], int]:
         """The next frames, and the number up to which that is all."""
@@ -205,6 +211,7 @@ class Downstream:
         link.messages, link.bytes = link.messages + len(frames), link.bytes + size
         link.stripped += stripped
         self._count(link.relay, len(frames), size, stripped)
+        self.relays.sent(link.owner, link.relay, len(link.ids), (len(frames), size, stripped))
         return frames, reached
 
     def _for_link(self, link: Link, packet: Packet) -> Packet:

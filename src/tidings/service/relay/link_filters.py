@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 
 from tidings.errors import TidingsError
-from tidings.service.model import HIDDEN, LIVING, MEMBERS, Principal, Subscription
+from tidings.service.model import HIDDEN, LIVING, MEMBERS, Principal, State, Subscription
 from tidings.service.settings import Settings
 from tidings.service.store.registry import Registry
 from tidings.service.subscriptions import tickets
@@ -69,6 +69,8 @@ class LinkFilters:
             for text in dict.fromkeys(texts):
                 found = known.get(filter_id(owner, text))
                 if found is not None and found.state in LIVING:
+                    if found.state is State.UNANSWERABLE:
+                        refused[text] = found.reason or "it cannot be matched"
                     continue
                 try:
                     over_tables = self._lifecycle.check_filter(principal, text)
@@ -80,12 +82,11 @@ class LinkFilters:
                 else:
                     ended.append(found)
             self._check_quota(principal, len(self._living(owner)), len(new) + len(ended))
-            self._lifecycle.await_index(self._registry.revive_many(ended, until))
-            errors = self._lifecycle.add_filters(new)
+            errors = self._lifecycle.add_filters(new, ended, until)
             # In the log before this is answered, so before any change that the relay's subscriber may expect to hear of.
             if members := [one.id for one in (*new, *ended) if one.over_tables and one.id not in errors]:
                 self.request_rows(members)
-        return refused | {one.text: str(errors[one.id]) for one in new if one.id in errors}
+        return refused | {one.text: str(errors[one.id]) for one in (*new, *ended) if one.id in errors}
 
     def members(self, owner: str) -> list[Subscription]:
         """The filters of a relay that are over tables."""

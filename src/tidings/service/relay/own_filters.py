@@ -108,15 +108,18 @@ class OwnFilters:
             self._behind |= set(self._parents)
             self._news.notify_all()
 
-    def await_upstream(self, seconds: float = _AWAITED) -> None:
-        """Waits until an upstream service has the filters of all changes so far, or none answers."""
+    def await_upstream(self, seconds: float = _AWAITED) -> str | None:
+        """Waits until an upstream service has the filters of all changes so far, or none answers: then it says why."""
         deadline = time.monotonic() + seconds
         with self._news:
             wanted = self._wanted
             while self._done < wanted and not self._stopping and len(self.faults) < len(self._parents):
                 if (left := deadline - time.monotonic()) <= 0:
-                    return
+                    break
                 self._news.wait(left)
+            if self._done >= wanted:
+                return None
+            return next(iter(self.faults.values()), f"{self._in_use.url} does not take the filters in time")
 
     def _put(self, changes: Sequence[IndexChange] | None) -> None:
         with self._news:

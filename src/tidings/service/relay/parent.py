@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import httpx
 
 from tidings.errors import TidingsError
+from tidings.service.relay.copies import NO_COPIES, Copies
 from tidings.service.relay.downstream import HEARTBEAT, MOST_ACKS
 
 SILENCE = 3 * HEARTBEAT  # seconds without a frame after which a parent is taken for gone
@@ -50,8 +51,15 @@ class Parent:
         self.interrupt()
         self._http.close()
 
-    def hello(self, name: str) -> Welcome:
-        told = self._json("POST", "/api/links", json={"relay": self.relay, "name": name})
+    def hello(self, name: str = "", address: str = "", copies: Copies = NO_COPIES) -> Welcome:
+        """Says who this relay is, and what its subscribers would have been sent without it."""
+        about = {
+            "name": name,
+            "address": address[:300],
+            "copies": copies.notifications,
+            "copied_bytes": copies.bytes,
+        }
+        told = self._json("POST", "/api/links", json={"relay": self.relay, **about})
         try:
             path = tuple(str(id) for id in told["path"])
             return Welcome(

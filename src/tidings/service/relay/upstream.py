@@ -33,12 +33,13 @@ from tidings.dissemination.wire import (
 from tidings.errors import TidingsError
 from tidings.model.event import Event
 from tidings.service.ingest.log_writer import LogWriter, Receipt, Unavailable
+from tidings.service.relay.copies import NO_COPIES, Copies
 from tidings.service.relay.downstream import read_mark
 from tidings.service.relay.identity import LONGEST_PATH
 from tidings.service.relay.own_filters import OwnFilters
 from tidings.service.relay.parent import Parent, ParentAway, ParentRefuses, Welcome
 from tidings.service.relay.positions import Positions, read_positions, write_positions
-from tidings.service.telemetry.link_metrics import LinkMetrics
+from tidings.service.telemetry.link_metrics import UP, LinkMetrics
 
 HELLO_EVERY = 10.0  # seconds; it also finds out whether the first parent is back
 PAUSES = (0.1, 0.3, 1.0, 2.0, 5.0)
@@ -65,6 +66,7 @@ class ParentState:
     bytes: int = 0
     duplicates: int = 0
     stripped: int = 0
+    copies: Copies = NO_COPIES  # what its events would have been without this relay and those below
     caught_up: float = 0.0  # when it last had everything
 
 
@@ -103,6 +105,8 @@ class Upstream:
         metrics: LinkMetrics,
         data: Path,
         *,
+        name: str = "",
+        address: str = "",
         on_welcome: Callable[[Parent, Welcome], None] = lambda parent, welcome: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -110,8 +114,9 @@ class Upstream:
         self._on_welcome, self._clock, self._file = on_welcome, clock, data / "upstream.json"
         self._positions: Positions = read_positions(self._file)
         self._kept, self._kept_at = self._positions, 0.0
-        self._moving = threading.Lock()
-        own.before_first = lambda parent: self._note_last(parent.hello(socket.gethostname()))
+        self._moving, self._counting = threading.Lock(), threading.Lock()
+        self._name, self._address = name or socket.gethostname(), address
+        own.before_first = lambda parent: self._note_last(self._say_hello(parent))
         self.states = [ParentState(parent.url, since=clock()) for parent in parents]
         self._path: dict[Parent, tuple[str, ...]] = {}
         self._payloads = Repository(_KEPT)
@@ -132,6 +137,15 @@ class Upstream:
         """For the parent in use: how long ago this relay had everything that it has."""
         state = self.states[self._current]
         return {state.service or state.url: self._clock() - (state.caught_up or state.since)}
+
+    def add_copies(self, copies: Copies) -> None:
+        """Counts what subscribers below were notified of. Callable from any thread."""
+        if not copies.notifications:
+            return
+        state = self.states[self._current]
+        with self._counting:
+            state.copies = state.copies + copies
+        self._metrics.copied(UP, state.service or state.url, copies.notifications, copies.bytes)
 
     def start(self) -> None:
         for thread in self._threads:
@@ -202,7 +216,7 @@ class Upstream:
             wait([reading.last] if reading.last else [])
 
     def _hello(self, parent: Parent) -> Welcome:
-        welcome = parent.hello(socket.gethostname())
+        welcome = self._say_hello(parent)
         if parent.relay in welcome.path:
             raise ParentRefuses(
                 f"{parent.url} gets its events from this relay; give an upstream that is nearer to the centre"
@@ -215,6 +229,10 @@ class Upstream:
         self._note_last(welcome)
         self._on_welcome(parent, welcome)
         return welcome
+
+    def _say_hello(self, parent: Parent) -> Welcome:
+        state = self.states[self._parents.index(parent)]
+        return parent.hello(self._name, self._address, state.copies)
 
     def _note_last(self, welcome: Welcome) -> None:
         """Keeps where a parent was before it had filters of this relay. As long as no event has come from anywhere, only that

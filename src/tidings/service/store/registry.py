@@ -121,6 +121,14 @@ class Registry:
     def find(self, id: str) -> Subscription | None:
         return self._first(select(*_SUBSCRIPTION).where(tables.subscriptions.c.id == id), _subscription)
 
+    def find_many(self, ids: Sequence[str]) -> list[Subscription]:
+        """Those of `ids` that there are, in any order."""
+        found: list[Subscription] = []
+        for first in range(0, len(ids), _MARKED):
+            mine = tables.subscriptions.c.id.in_(ids[first : first + _MARKED])
+            found += self._all(select(*_SUBSCRIPTION).where(mine), _subscription)
+        return found
+
     def by_feed(self, secret: str) -> Subscription | None:
         return self._first(select(*_SUBSCRIPTION).where(tables.subscriptions.c.feed == secret), _subscription)
 

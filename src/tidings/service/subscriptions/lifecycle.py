@@ -12,7 +12,7 @@ import math
 import threading
 import time
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -129,7 +129,8 @@ class Lifecycle:
         self._scopes = Scopes(access, lambda: preview.engine)
         self._settings = settings
         self._clock = clock
-        self.on_indexed: Callable[[], None] = lambda: None  # awaited when the index has something new
+        # Of a relay: waits until the upstream service has what the index has, or says why it has not. It may refuse some of it.
+        self.on_indexed: Callable[[], str | None] | None = None
         self._counting = threading.Lock()  # so that two at once do not both take the last of a quota
 
     def subscribe(
@@ -208,6 +209,8 @@ class Lifecycle:
             last = self._registry.add_many([new.subscription for new in fits])
         self._registry.set_deliveries([new.webhook for new in fits if new.webhook])
         refused = self._wait_for_new([new.subscription for new in fits], last)
+        now, waiting = self._await_upstream([new.subscription for new in fits])
+        fits = [_as_it_became(new, now, waiting) for new in fits]
         return [*(refused.get(new.subscription.id, new) for new in fits), *over]
 
     def check_filter(self, principal: Principal, text: str) -> bool:
@@ -216,15 +219,22 @@ class Lifecycle:
         self._scopes.check(principal, text)
         return self._preview.is_over_tables(text)
 
-    def await_index(self, number: int | None) -> None:
-        """Waits until the index has a change of the registry, if there is one."""
-        if number is not None:
+    def add_filters(
+        self, new: Sequence[Subscription], revived: Sequence[Subscription], until: float
+    ) -> dict[str, TidingsError]:
+        """Stores the filters of a relay, or makes those active again that had ended, and waits for the index once. Returns those
+        that it refuses, or a service above this one, with the reasons."""
+        refused: dict[str, TidingsError] = {}
+        if (number := self._registry.revive_many(revived, until)) is not None:
             self._index_writer.wait_for(number)
-            self.on_indexed()
-
-    def add_filters(self, new: Sequence[Subscription]) -> dict[str, TidingsError]:
-        """Stores the filters of a relay, and waits for the index once. Returns those that it refuses, with the reasons."""
-        return self._wait_for_new(new, self._registry.add_many(new)) if new else {}
+        if new:
+            refused = self._wait_for_new(new, self._registry.add_many(new))
+        now, _ = self._await_upstream([*new, *revived])
+        return refused | {
+            id: SubscriptionError(found.reason or "it cannot be matched")
+            for id, found in now.items()
+            if found.state is State.UNANSWERABLE
+        }
 
     def find(self, principal: Principal, id: str) -> Subscription:
         """The subscription, if the principal may see it; otherwise NotFound."""
@@ -379,21 +389,18 @@ class Lifecycle:
                     raise
                 continue
             new = replace(new, revision=old.revision + 1)
-            if number is not None:
-                self._wait_for_index(old, new, number)
-            return new
+            return new if number is None else self._wait_for_index(old, new, number)
         raise AssertionError("the last try returns or raises")
 
-    def _wait_for_index(self, old: Subscription, new: Subscription, number: int) -> None:
-        """Waits until the index has the change."""
+    def _wait_for_index(self, old: Subscription, new: Subscription, number: int) -> Subscription:
+        """Waits until the index has the change. Returns what became of it."""
         try:
             self._index_writer.wait_for(number)
-            if new.state is State.ACTIVE:
-                self.on_indexed()
+            return self._await_upstream([new])[0].get(new.id, new) if new.state is State.ACTIVE else new
         except IndexTimeout:
             if new.state is State.ACTIVE:
                 raise
-            # A removal may come to the index later: it is in the outbox.
+            return new  # a removal may come to the index later: it is in the outbox
         except SubscriptionError:
             # It was valid before, and is not now: an operator or a network is missing.
             self._take_back(old)
@@ -417,8 +424,16 @@ class Lifecycle:
                 if subscription.id not in refused:
                     self._withdraw(subscription)
             raise
-        self.on_indexed()
         return refused
+
+    def _await_upstream(self, given: Sequence[Subscription]) -> tuple[dict[str, Subscription], str | None]:
+        """At a relay, waits for the upstream service. Returns what became of subscriptions, by their ids: those that it refuses
+        are unanswerable now; and why it does not have them yet, if so."""
+        if self.on_indexed is None or not given:
+            return {}, None
+        waiting = self.on_indexed()
+        found = self._registry.find_many([subscription.id for subscription in given])
+        return {subscription.id: subscription for subscription in found}, waiting
 
     def _withdraw(self, subscription: Subscription) -> None:
         gone = replace(subscription, state=State.CANCELLED, valid_until=self._clock())
@@ -584,6 +599,15 @@ def _unprintable(text: str) -> str | None:
         if unicodedata.category(character) in ("Cc", "Cs") or ord(character) & 0xFFFE == 0xFFFE:
             return f"U+{ord(character):04X}"
     return None
+
+
+def _as_it_became(new: Subscribed, now: Mapping[str, Subscription], waiting: str | None) -> Subscribed:
+    """At a relay, with its state after the upstream service was asked, and a warning if that does not answer."""
+    subscription = now.get(new.subscription.id, new.subscription)
+    warnings = new.warnings
+    if waiting and subscription.state is State.ACTIVE:
+        warnings += (f"it waits for the upstream service, and gets no event until then: {waiting}",)
+    return new._replace(subscription=subscription, warnings=warnings)
 
 
 def _delivered_after(cursor: int, new: Subscribed) -> Subscribed:

@@ -28,6 +28,15 @@ class LinkMetrics:
             labels,
             registry=registry,
         )
+        self._copies = Counter(
+            "tidings_link_copies", "Notifications that relays made of them below", labels, registry=registry
+        )
+        self._copied = Counter(
+            "tidings_link_copied_bytes",
+            "Bytes of these notifications if each had crossed the link by itself",
+            labels,
+            registry=registry,
+        )
         self._duplicates = Counter(
             "tidings_link_duplicates", "Events that came again over a link", ["link"], registry=registry
         )
@@ -44,6 +53,11 @@ class LinkMetrics:
         self._crossed(UP, link, messages, size, stripped)
         if duplicates:
             self._duplicates.labels(link).inc(duplicates)
+
+    def copied(self, direction: str, link: str, count: int, size: int) -> None:
+        """Counts what would have crossed a link without relays."""
+        self._copies.labels(direction, link).inc(count)
+        self._copied.labels(direction, link).inc(size)
 
     def refused(self, count: int, what: str) -> None:
         """Counts "filter", "packet", "link"."""

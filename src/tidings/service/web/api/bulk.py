@@ -140,6 +140,8 @@ def _item(place: str, result: Subscribed | TidingsError | Problem) -> BulkItem:
         return BulkItem(
             place=place,
             id=result.subscription.id,
+            state=result.subscription.state,
+            reason=result.subscription.reason,
             ticket=result.ticket,
             webhook_secret=None if result.webhook is None else result.webhook.secret,
             warnings=list(result.warnings),

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
@@ -14,10 +15,11 @@ import tidings
 from tidings.errors import TidingsError
 from tidings.feeds.write.channel import moment
 from tidings.service.model import READERS
+from tidings.service.relay.upstream import ParentState
 from tidings.service.telemetry.metrics import Metrics
 from tidings.service.telemetry.rates import Window
 from tidings.service.web.api.callers import Caller, CurrentCaller, caller, problems, router
-from tidings.service.web.api.models import Driver, Health, Rates, Readiness, Status
+from tidings.service.web.api.models import Driver, Health, Rates, Readiness, Status, UpstreamState
 from tidings.service.web.problems import Problem
 from tidings.storage import versions
 
@@ -37,15 +39,38 @@ async def get_health() -> Health:
     operation_id="get_ready",
     summary="Check that published events are matched",
     responses=problems(503),
+    response_model_exclude_none=True,
 )
 def get_ready(request: Request) -> Readiness:
-    """The stream runs and matches, it is not far behind, and the stores answer."""
+    """The stream runs and matches, it is not far behind, and the stores answer. A relay is ready also while its upstream service
+    is gone or refuses it, since it serves what it has: `upstream` says so."""
     service = request.app.state.service
     lag = service.stream_health.lag()
     service.registry.last_change()
     if fault := service.stream_health.fault(lag):
         raise Problem(503, fault, headers={"Retry-After": "2"})
-    return Readiness(status="ok", waiting_events=lag.events, lag_seconds=round(lag.seconds, 3))
+    return Readiness(
+        status="ok",
+        waiting_events=lag.events,
+        lag_seconds=round(lag.seconds, 3),
+        upstream=None if service.upstream is None else _upstream(service.upstream.states),
+    )
+
+
+def _upstream(parents: Sequence[ParentState]) -> UpstreamState:
+    """The best of the upstream services. Everyone may read it, so it names neither addresses nor tokens."""
+    states = {parent.status for parent in parents}
+    if "connected" in states:
+        return UpstreamState(status="connected")
+    if "refuses" in states:
+        message = (
+            "the upstream service refuses this relay, so no events come from it; /status and the log say why"
+        )
+        return UpstreamState(status="refuses", message=message)
+    message = (
+        "the upstream service does not answer, so no events come from it now; /status and the log say why"
+    )
+    return UpstreamState(status="away", message=message)
 
 
 @open_api.get(

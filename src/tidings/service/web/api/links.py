@@ -17,9 +17,11 @@ from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 
 from tidings.service.model import Role
+from tidings.service.relay.copies import Copies
 from tidings.service.relay.downstream import MEDIA_TYPE, MOST_ACKS, Start
 from tidings.service.relay.identity import LONGEST_PATH, PATTERN
 from tidings.service.relay.link_filters import MOST
+from tidings.service.relay.relays_below import About
 from tidings.service.store.transactions import StoreAway
 from tidings.service.web.api.callers import Caller, CurrentCaller, problems, router
 from tidings.service.web.api.models import RequestModel, ResponseModel, SubscriptionText, Text
@@ -35,6 +37,15 @@ Filters = Annotated[list[SubscriptionText], Field(max_length=MOST)]
 class Hello(RequestModel):
     relay: RelayId
     name: Annotated[Text, Field(max_length=100, description="What people call the relay.")] = ""
+    address: Annotated[
+        Text, Field(max_length=300, pattern="^(https?://.*)?$", description="Where its page is.")
+    ] = ""
+    copies: int = Field(
+        default=0, ge=0, le=1 << 62, description="Notifications that it and those below it made."
+    )
+    copied_bytes: int = Field(
+        default=0, ge=0, le=1 << 62, description="Their bytes, if each was sent by itself."
+    )
 
 
 class Welcome(ResponseModel):
@@ -85,7 +96,8 @@ def open_link(caller: CurrentCaller, hello: Hello) -> Welcome:
     """A relay from which this service gets its own events is refused: events would go round in circles."""
     caller.need(Role.RELAY)
     service = caller.service
-    service.downstream.hello(caller.principal, hello.relay, service.path())
+    about = About(hello.name, hello.address, Copies(hello.copies, hello.copied_bytes))
+    service.downstream.hello(caller.principal, hello.relay, service.path(), about)
     mailbox = service.mailbox
     return Welcome(
         service=service.id,

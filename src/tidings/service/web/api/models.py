@@ -201,6 +201,8 @@ class BulkItem(ResponseModel):
     ticket: str | None = Field(default=None, description="It is shown only once: store it.")
     webhook_secret: str | None = None
     warnings: list[str] = []
+    state: State | None = None
+    reason: str | None = Field(default=None, description="Why it is unanswerable.")
     error: str | None = Field(default=None, description="Why it was refused.")
     line: int | None = Field(default=None, description="Where the mistake is in the text.")
     column: int | None = None
@@ -552,9 +554,18 @@ class Health(ResponseModel):
     message: str = ""
 
 
+class UpstreamState(ResponseModel):
+    status: Literal["connected", "away", "refuses"]
+    message: str | None = Field(default=None, description="What to do if it is not connected.")
+
+
 class Readiness(Health):
     waiting_events: int = Field(description="Those that the slowest query of the stream has yet to answer.")
     lag_seconds: float = Field(description="How long the oldest of them has waited.")
+    upstream: UpstreamState | None = Field(
+        default=None,
+        description="Of a relay, the service that its events come from. A relay is ready without it.",
+    )
 
 
 class ProblemPlace(BaseModel):

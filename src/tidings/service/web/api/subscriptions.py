@@ -52,7 +52,8 @@ Id = Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{1,64}$", description="The id o
     responses=problems(422, 429),
 )
 def subscribe(caller: CurrentCaller, new: NewSubscription, response: Response) -> SubscriptionCreated:
-    """What is published after the answer is matched. The ticket in the answer is shown only once."""
+    """What is published after the answer is matched. The ticket in the answer is shown only once. At a relay, a subscription that
+    the upstream service refuses is answered with the state `unanswerable` and the reason."""
     begun = caller.service.lifecycle.subscribe(
         caller.principal,
         new.text,

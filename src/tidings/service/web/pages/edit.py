@@ -88,7 +88,8 @@ def _save(request: Request, visiting: Caller, id: str, form: Mapping[str, str | 
 def _what_changed(old: Subscription, new: Subscription) -> str:
     if old.public != new.public:
         return "public" if new.public else "not-public"
-    return "edited" if old.text != new.text else "saved"
+    matched = new.state is not State.UNANSWERABLE  # otherwise the page says why
+    return "edited" if old.text != new.text and matched else "saved"
 
 
 def _as_it_is(found: Subscription) -> dict[str, str]:

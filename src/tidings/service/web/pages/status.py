@@ -16,6 +16,7 @@ from tidings.service.telemetry.rates import Window
 from tidings.service.web.api.callers import Caller
 from tidings.service.web.api.health import status_of
 from tidings.service.web.pages.figures import WINDOWS, figures_of
+from tidings.service.web.pages.links import links_of
 from tidings.service.web.pages.rendering import render
 from tidings.service.web.pages.visitor import Visiting
 from tidings.service.web.pages.wording import duration, size
@@ -45,6 +46,8 @@ def show(
     charts = {"figures": figures_of(service, chosen), "window": chosen}
     if part == "charts":
         return render(request, "charts.html", charts, visitor=visitor, windows=WINDOWS)
+    if part == "links":
+        return render(request, "links.html", {"links": links_of(service)}, visitor=visitor)
     status = status_of(visiting, chosen).model_dump(mode="json")
     index = IndexWords(service.settings.data / "index")
     counts = {state.value: status["subscriptions"].get(state.value, 0) for state in State}
@@ -143,39 +146,6 @@ def _parts(service: Service, version: str | None) -> list[dict[str, Any]]:
         }
         for number, piece in enumerate(division.parts[:PARTS])
     ]
-
-
-def links_of(service: Service) -> list[dict[str, Any]]:
-    """The links of this service, those to upstream services first."""
-    up = [
-        {
-            "direction": "up",
-            "other": urlsplit(parent.url).netloc,
-            "state": parent.status,
-            "message": parent.message,
-            "messages": parent.messages,
-            "bytes": size(parent.bytes),
-            "stripped": parent.stripped,
-            "duplicates": parent.duplicates,
-            "since": stamp(parent.since),
-        }
-        for parent in (() if service.upstream is None else service.upstream.states)
-    ]
-    down = [
-        {
-            "direction": "down",
-            "other": link.relay,
-            "state": "connected",
-            "message": f"{len(link.ids):,} filters",
-            "messages": link.messages,
-            "bytes": size(link.bytes),
-            "stripped": link.stripped,
-            "duplicates": 0,
-            "since": stamp(link.since),
-        }
-        for link in service.downstream.links()
-    ]
-    return [*up, *down]
 
 
 def _webhooks(visiting: Caller) -> list[dict[str, Any]]:

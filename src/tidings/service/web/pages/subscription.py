@@ -14,7 +14,7 @@ from starlette.responses import Response
 from tidings.errors import TidingsError
 from tidings.model.event import Event
 from tidings.model.explanation import Explanation
-from tidings.service.model import NotificationKind, Principal, StoredNotification, Subscription
+from tidings.service.model import NotificationKind, Principal, State, StoredNotification, Subscription
 from tidings.service.subscriptions.access_control import NotFound, Unauthorized
 from tidings.service.subscriptions.lifecycle import Lifecycle, read_validity
 from tidings.service.web.api.callers import Caller
@@ -91,8 +91,9 @@ async def change(request: Request, visiting: Visiting, id: Id, word: str, form: 
     take, done = _STEPS[word]
 
     def step() -> Response:
-        take(visiting.service.lifecycle, visiting.principal, id, ticket_of(form))
-        return sent_to(f"/subscriptions/{id}", done)
+        changed = take(visiting.service.lifecycle, visiting.principal, id, ticket_of(form))
+        # The page says why one is unanswerable.
+        return sent_to(f"/subscriptions/{id}", "" if changed.state is State.UNANSWERABLE else done)
 
     return await run_in_threadpool(_done, request, visiting, id, step)
 
