@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tidings.dissemination.simulator.runs import Result, run
+from tidings.dissemination.simulator.results import Result
+from tidings.dissemination.simulator.runs import run
 from tidings.dissemination.simulator.scenario import Scenario, ScenarioError, read, scenario_of
 
 SMALL = {

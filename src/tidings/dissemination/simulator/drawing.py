@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from tidings.dissemination.simulator.runs import Result
+from tidings.dissemination.simulator.results import Result
 from tidings.errors import TidingsError
 
 SIDES = {
