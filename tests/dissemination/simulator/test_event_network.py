@@ -106,7 +106,7 @@ STEPS = st.one_of(
 )
 
 
-@examples(20)
+@examples(10)
 @given(st.integers(1, 12), PLACES, st.lists(STEPS, min_size=1, max_size=15))
 def test_subscribers_get_what_they_match(nodes: int, seed: int, steps: list[object]) -> None:
     world = World(nodes, seed)

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from tidings.dissemination.network.can import SERVER, ContentAddressable
-from tidings.dissemination.schemes import SCHEMES, Message
+from tidings.dissemination.schemes import Message
 from tidings.dissemination.schemes.server import Server
 from tidings.dissemination.simulator.event_network import NETWORKS, EventNetwork
 from tidings.dissemination.simulator.event_workload import DrawnEvents, Events
 from tidings.dissemination.simulator.networks import ForwardingTree, Network, Tree
 from tidings.dissemination.simulator.results import EventResult, Result, event_result_of, result_of
-from tidings.dissemination.simulator.scenario import Overlay, Scenario
+from tidings.dissemination.simulator.scenario import SCHEMES, Overlay, Scenario
 from tidings.dissemination.simulator.simulation import Simulation
 from tidings.dissemination.simulator.topology import Floats, Topology
 from tidings.dissemination.simulator.workload import Drawn

@@ -11,11 +11,16 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from tidings.dissemination.schemes import SCHEMES
+from tidings.dissemination.schemes import SCHEMES as TABLE_1
+from tidings.dissemination.schemes.long_semijoins import RefSJFull, RefSJFullPlus
+from tidings.dissemination.schemes.scheme import Scheme
 from tidings.dissemination.simulator.event_workload import Events
 from tidings.dissemination.simulator.simulation import Caches, Loss
 from tidings.dissemination.simulator.workload import Workload
 from tidings.errors import TidingsError, did_you_mean
+
+LONG: dict[str, type[Scheme]] = {scheme.name: scheme for scheme in (RefSJFull, RefSJFullPlus)}
+SCHEMES = TABLE_1 | LONG
 
 
 class ScenarioError(TidingsError):
@@ -47,6 +52,11 @@ class Scenario:
 
     def __post_init__(self) -> None:
         if self.events is None:
+            for name in LONG.keys() & set(self.schemes) if self.network.kind == "can" else ():
+                raise ScenarioError(
+                    f"'schemes' names {name!r}, which needs a network whose 'kind' is \"tree\"; "
+                    "its messages are for more than regions, by which a content-addressable network routes"
+                )
             return
         if self.network.kind != "tree":
             raise ScenarioError(f"'network.kind' is {self.network.kind!r}; events need the kind \"tree\"")
@@ -90,6 +100,8 @@ _SECTIONS: dict[str, type[Any]] = {
 _LIMITS: dict[str, tuple[float, float]] = {
     "network.nodes": (1, 100_000),
     "network.routers": (0, 1_000_000),
+    "workload.tables": (2, 3),
+    "workload.t_rows": (1, 10_000_000),
     "workload.subscriptions": (1, 10_000_000),
     "workload.r_rows": (1, 10_000_000),
     "workload.s_rows": (1, 10_000_000),
