@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import msgpack
 
 from tidings.dissemination.schemes.message import GAINED, LOST, Form, Image, Message, SelectionForm
-from tidings.dissemination.schemes.signature import Semijoin
+from tidings.dissemination.schemes.signature import LongSemijoin, Semijoin
 from tidings.dissemination.schemes.sizes import size_of_all
 from tidings.errors import TidingsError
 from tidings.kinds.joins.schema.order_keys import EPOCH, TYPE_OF, key_of
@@ -129,6 +129,8 @@ def routed_by(form: Form) -> list[tuple[int | None, ...]]:
         return [()]
     if isinstance(form, Semijoin):
         return [(*form.base.join, form.base.selection)]
+    if isinstance(form, LongSemijoin):
+        return [(form.signature.selections[form.base],)]
     return [(column,) for column in form.selections]
 
 

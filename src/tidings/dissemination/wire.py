@@ -38,14 +38,14 @@ from tidings.dissemination.schemes.message import (
     GAINED,
     LOST,
     Bounds,
-    Form,
     Image,
     Longs,
     Message,
+    Remainders,
     SelectionForm,
     Skyline,
 )
-from tidings.dissemination.schemes.signature import Edge, Semijoin, Side, Signature
+from tidings.dissemination.schemes.signature import Edge, LongSemijoin, Semijoin, Side, Signature
 from tidings.errors import EventError
 from tidings.model.event import Event
 
@@ -176,6 +176,8 @@ class Frames:
 
 
 def _message_fields(message: Message) -> list[Any]:
+    if isinstance(message.form, LongSemijoin) or isinstance(message.description, Remainders):
+        raise WireError("a longer semijoin cannot be written; only simulated networks carry its messages")
     if message.description is None:
         described = None
     elif isinstance(message.description, Skyline):
@@ -194,7 +196,7 @@ def _message_fields(message: Message) -> list[Any]:
     ]
 
 
-def _form_fields(form: Form) -> list[Any]:
+def _form_fields(form: SelectionForm | Semijoin | Signature) -> list[Any]:
     if isinstance(form, SelectionForm):
         return [form.table]
     if isinstance(form, Semijoin):
@@ -230,7 +232,7 @@ def _description(fields: list[Any]) -> Skyline | Bounds:
     return Bounds(_integer(at), _optional(below), _optional(above))
 
 
-def _form(fields: list[Any]) -> Form:
+def _form(fields: list[Any]) -> SelectionForm | Semijoin | Signature:
     if len(fields) == 1:
         return SelectionForm(_text(fields[0]))
     if len(fields) == 2:

@@ -87,6 +87,15 @@ def test_a_narrower_one_comes_back_when_its_cover_ends() -> None:
     assert registered_after([("1", wide), ("2", wide), ("1", None)]) == {wide}
 
 
+def test_a_cover_and_what_it_covers_end_together() -> None:
+    texts = {str(bound): parse(f"WHERE price < {bound}") for bound in range(1, 6)}
+    covering = Covering()
+    covering.update(texts, ())
+    changed = covering.update({}, ["5", "4", "2"])
+    assert (changed.register, changed.withdraw) == (["WHERE price < 3"], ["WHERE price < 5"])
+    check(covering, {id: texts[id] for id in ("1", "3")}, {"WHERE price < 3"}, Taxonomy())
+
+
 @pytest.mark.parametrize(
     ("text", "asked"),
     [

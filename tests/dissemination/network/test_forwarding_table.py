@@ -99,21 +99,35 @@ def test_clients_get_what_they_match(seed: int) -> None:
     assert [len(node.router) for node in tree.network.nodes.values()] == [0] * len(tree.names)  # type: ignore[arg-type]
 
 
-def test_a_table_has_few_filters() -> None:
-    told: list[Changed] = []
-    table = ForwardingTable(told.append)
+def test_little_is_registered_upwards() -> None:
+    sent: list[Changed] = []
+    table = ForwardingTable(sent.append)
     for text in TEXTS[:3]:
         table.register("below", text)
     table.register("other", TEXTS[2])
-    assert len(table) == 2
-    assert [changed.register for changed in told] == [[TEXTS[0]]]
+    assert (len(table), table.filters("below"), table.filters("other")) == (4, 3, 1)
+    assert [changed.register for changed in sent] == [[TEXTS[0]]]
     table.withdraw("below", TEXTS[0])
-    assert (len(told[-1].register), told[-1].withdraw) == (1, [TEXTS[0]])
+    assert sent[-1] == Changed([TEXTS[1]], [TEXTS[0]])
     table.register("below", TEXTS[1])
     table.withdraw("below", TEXTS[1])
-    assert len(table) == 2
+    assert len(table) == 3
+    table.update([("below", TEXTS[4]), ("below", TEXTS[0])], [("below", TEXTS[1]), ("below", TEXTS[0])])
+    assert sent[-1] == Changed([TEXTS[4]], [TEXTS[1]])
+    assert len(table) == 3
+
+
+def test_what_cannot_be_registered_changes_nothing() -> None:
+    sent: list[Changed] = []
+    table = ForwardingTable(sent.append)
+    table.register("below", TEXTS[1])
     with pytest.raises(SubscriptionError, match="nothing on the link 'below' asks for"):
-        table.withdraw("below", TEXTS[0])
+        table.update([("below", TEXTS[2])], [("below", TEXTS[0])])
     with pytest.raises(SubscriptionError):
         table.register("below", "WHERE (")
-    assert len(table) == 2
+    with pytest.raises(SubscriptionError):
+        table.update([("below", TEXTS[0]), ("below", "WHERE unknown(?x) AND ?x > 1")], ())
+    assert (len(table), len(sent)) == (1, 1)
+    assert table.matches(event_packet(Event(id="1", attributes={"topic": "sport", "age": 1})), None) == []
+    table.withdraw("below", TEXTS[1])
+    assert (len(table), sent[-1].withdraw) == (0, [TEXTS[1]])

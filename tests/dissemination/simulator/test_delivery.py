@@ -13,9 +13,10 @@ from tests.dissemination.schemes.worlds import BINARY, STAR, changes, ranges, st
 from tidings.dissemination.network.can import ContentAddressable
 from tidings.dissemination.network.payloads import Directory, Repository
 from tidings.dissemination.packet import HeldPayloads, Packet
-from tidings.dissemination.schemes import SCHEMES, Change, Message, Server, audience, naive
+from tidings.dissemination.schemes import Change, Message, Server, audience, naive
 from tidings.dissemination.schemes.client import Client
 from tidings.dissemination.simulator.networks import ForwardingTree
+from tidings.dissemination.simulator.scenario import LONG, SCHEMES
 from tidings.dissemination.simulator.simulation import Caches, Loss, Simulation
 from tidings.kinds.joins.schema.table import Table
 
@@ -59,7 +60,7 @@ class World:
         self.simulation = Simulation(
             self.server,
             ContentAddressable(self.server, nodes)
-            if rng.random() < 0.6
+            if rng.random() < 0.6 and self.scheme.name not in LONG
             else ForwardingTree(self.server, nodes, seed),
             caches=caches if rng.random() < 0.85 else None,
             loss=Loss(float(rng.choice([0, 0.2])), float(rng.choice([0, 0.5]))),

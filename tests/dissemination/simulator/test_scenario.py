@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tidings.dissemination.simulator.runs import Result, run
+from tidings.dissemination.simulator.results import Result
+from tidings.dissemination.simulator.runs import run
 from tidings.dissemination.simulator.scenario import Scenario, ScenarioError, read, scenario_of
 
 SMALL = {
@@ -43,6 +44,27 @@ def test_loss_and_churn_cost_traffic() -> None:
     assert churned["Ref-J+"].messages == plain["Ref-J+"].messages
 
 
+def test_a_chain_of_three_tables() -> None:
+    workload = {"tables": 3, "subscriptions": 500, "r_rows": 300, "s_rows": 200, "t_rows": 200, "changes": 60}
+    names = ["Enum-J", "Rel-Sel", "Ref-J", "Ref-SJ-Clu+", "Ref-SJ-Full", "Ref-SJ-Full+"]
+    network = {"kind": "tree", "nodes": 20}
+    content = {"schemes": names, "network": network, "workload": {**workload, "payload": 1_000}}
+    found = by_scheme(content)
+    binary, full, plus = (found[name] for name in names[3:])
+    # Of the rows that join a neighbour, fewer occur in the whole join.
+    assert 0 < full.hops == plus.hops < binary.hops < found["Rel-Sel"].hops
+    assert plus.traffic < full.traffic < binary.traffic < found["Ref-J"].traffic
+    routed = by_scheme({**content, "schemes": names[:4], "network": {"nodes": 20}})
+    assert routed["Enum-J"].traffic == found["Enum-J"].traffic > 0
+    assert 0 < routed["Ref-SJ-Clu+"].traffic < routed["Rel-Sel"].traffic
+
+
+def test_longer_semijoins_of_two_tables_reach_the_same() -> None:
+    network = {"kind": "tree", "nodes": 30}
+    found = by_scheme({**SMALL, "schemes": ["Ref-SJ-Clu", "Ref-SJ-Full", "Ref-SJ-Full+"], "network": network})
+    assert len({result.hops for result in found.values()}) == 1
+
+
 def test_a_sweep() -> None:
     scenario = scenario_of({**SMALL, "sweep": {"caches.repository": [0, 50]}})
     assert [(value, one.caches.repository) for value, one in scenario.runs()] == [(0, 0), (50, 50)]  # type: ignore[union-attr]
@@ -63,6 +85,8 @@ MISTAKES = [
     ({"schemes": []}, r"'schemes' is \[\]; it needs a list of names"),
     ({"sweep": {"caches.repo": [1]}}, "there is no setting 'sweep.caches.repo'; did you mean 'caches.repository'?"),
     ({"sweep": {"caches.repository": 5}}, "'sweep.caches.repository' is 5; it needs a list of values"),
+    ({"schemes": ["Ref-SJ-Full+"]}, "'schemes' names 'Ref-SJ-Full\\+', which needs a network whose 'kind' is \"tree\""),
+    ({"workload": {"tables": 4}}, "'workload.tables' is 4; it needs a number from 2 to 3"),
     ({"sweep": {}}, "'sweep' needs one setting and its values"),
 ]  # fmt: skip
 

@@ -13,7 +13,7 @@ from rich.table import Table
 from tidings.cli import terminal
 
 if TYPE_CHECKING:
-    from tidings.dissemination.simulator.runs import Result
+    from tidings.dissemination.simulator.results import Result
     from tidings.dissemination.simulator.scenario import Scenario
 
 
@@ -38,14 +38,15 @@ def dissemination() -> None:
     "--spark", "on_spark", is_flag=True, help="Run the values of a sweep as tasks of a local Spark."
 )
 def simulate(scenario: Path, output: Path | None, as_json: bool, on_spark: bool) -> None:
-    """Simulate the network and the schemes that SCENARIO.toml describes.
+    """Simulate the network and the schemes that SCENARIO.toml describes, or a network of [events].
 
     Prints for each scheme what a change costs on average: traffic (bytes times links between nodes), packets, the bytes that the server
-    and the busiest node send, and how far a subscriber's node is, in links and milliseconds.
+    and the busiest node send, and how far a subscriber's node is, in links and milliseconds. For events also the sizes of forwarding tables.
 
     \b
     Examples:
       tidings dissemination simulate examples/dissemination.toml
+      tidings dissemination simulate examples/event-network.toml
       tidings dissemination simulate examples/dissemination.toml -o network.png
     """
     from tidings.dissemination.simulator import drawing
@@ -59,9 +60,10 @@ def simulate(scenario: Path, output: Path | None, as_json: bool, on_spark: bool)
         for result in results:
             click.echo(json.dumps(asdict(result)))
     else:
-        terminal.out.print(_table(results, wanted.sweep[0] if wanted.sweep else None))
+        terminal.out.print(_table(results, wanted))
     if output is not None:
-        title = f"{wanted.workload.subscriptions:,} subscriptions, {wanted.network.nodes:,} nodes"
+        drawn = wanted.workload if wanted.events is None else wanted.events
+        title = f"{drawn.subscriptions:,} subscriptions, {wanted.network.nodes:,} nodes"
         drawing.draw(results, title, wanted.sweep[0] if wanted.sweep else None, output)
         terminal.note(f"{output}: traffic, packets, stress and latency by scheme")
 
@@ -69,7 +71,7 @@ def simulate(scenario: Path, output: Path | None, as_json: bool, on_spark: bool)
 def _here(scenario: Scenario) -> list[Result]:
     from tidings.dissemination.simulator.runs import run
 
-    results = []
+    results: list[Result] = []
     with terminal.progress() as bar:
         for value, one in scenario.runs():
             task = bar.add_task("preparing", total=None)
@@ -93,18 +95,17 @@ def _on_spark(scenario: Scenario) -> list[Result]:
         spark.stop()
 
 
-def _table(results: list[Result], swept: str | None) -> Table:
+_COSTS = {"traffic": "traffic", "hops": "packets", "server_stress": "server"}
+_WAYS = {"latency_hops": "links", "latency_ms": "ms"}
+_OF_JOINS = {**_COSTS, "node_stress": "busiest", **_WAYS, "fetches": "fetches"}
+_OF_EVENTS = {**_COSTS, **_WAYS, "filters": "filters", "largest": "largest", "registrations": "updates"}
+
+
+def _table(results: list[Result], scenario: Scenario) -> Table:
     table = Table(box=None, pad_edge=False)
-    table.add_column("scheme", no_wrap=True)
-    names = {
-        "traffic": "traffic",
-        "hops": "packets",
-        "server_stress": "server",
-        "node_stress": "busiest",
-        "latency_hops": "links",
-        "latency_ms": "ms",
-        "fetches": "fetches",
-    }
+    swept = scenario.sweep[0] if scenario.sweep else None
+    table.add_column("scheme" if scenario.events is None else "network", no_wrap=True)
+    names = _OF_JOINS if scenario.events is None else _OF_EVENTS
     for name in (*([swept.split(".")[1]] if swept else []), *names.values()):
         table.add_column(name, justify="right", no_wrap=True)
     for result in results:

@@ -159,7 +159,9 @@ class Covering:
         if filter.ids:
             return
         del self._filters[text]
-        homeless.pop(text, None)
+        if text in homeless:  # its cover has left before, in the same update
+            del homeless[text]
+            return
         if filter.cover is not None:
             self._filters[filter.cover].covered.discard(text)
             return

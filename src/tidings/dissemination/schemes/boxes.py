@@ -70,9 +70,24 @@ class Box(NamedTuple):
 def envelope(points: Longs, centre: Longs) -> Longs:
     """The skyline envelope: distinct points y such that no *other* point lies in the least box around y and centre."""
     points = np.unique(points, axis=0)
-    low, high = np.minimum(points, centre), np.maximum(points, centre)
-    between = ((low[:, None] <= points) & (points <= high[:, None])).all(axis=2)
-    return points[between.sum(axis=1) == 1]
+    # The nearest by steps between values is one of them, and so is the nearest of those that have none of these between.
+    places = [
+        np.unique(np.append(column, at), return_inverse=True)[1]
+        for column, at in zip(points.T, centre, strict=True)
+    ]
+    away = [place[:-1] - place[-1] for place in places]
+    steps = np.abs(np.stack(away)).sum(axis=0) if away else np.zeros(len(points), dtype=np.int64)
+    left, found = np.argsort(steps, kind="stable"), []
+    while len(left):
+        found.append(nearest := int(left[0]))
+        between = np.ones(len(left), dtype=np.bool_)
+        for offset in away:
+            own = offset[nearest]
+            between &= (own == 0) | (
+                (np.sign(own) == np.sign(offset[left])) & (abs(own) <= np.abs(offset[left]))
+            )
+        left = left[~between]
+    return points[np.sort(found)] if found else points
 
 
 def anchors(low: Longs, high: Longs) -> Longs:

@@ -10,9 +10,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tidings.dissemination.schemes.message import Bounds, Image, Longs, Message, SelectionForm, Skyline
+from tidings.dissemination.schemes.message import (
+    Bounds,
+    Image,
+    Longs,
+    Message,
+    Remainder,
+    Remainders,
+    SelectionForm,
+    Skyline,
+)
 from tidings.dissemination.schemes.pair_index import Flags
-from tidings.dissemination.schemes.signature import Semijoin, Signature
+from tidings.dissemination.schemes.signature import LongSemijoin, Semijoin, Signature
 
 if TYPE_CHECKING:
     from tidings.dissemination.schemes.population import Population
@@ -46,15 +55,42 @@ def accepts(message: Message, subscription: Subscription) -> bool:
         return message.form.table in subscription.signature.tables and subscription.holds(message.rows[0])
     if isinstance(message.form, Signature):
         return message.form == subscription.signature and all(map(subscription.holds, message.rows))
+    if isinstance(message.form, LongSemijoin):
+        return (
+            message.form.signature == subscription.signature
+            and subscription.holds(message.rows[0])
+            and isinstance(message.description, Remainders)
+            and all(_fits(part, subscription) for part in message.description.parts)
+        )
     if message.form not in subscription.semijoins or not subscription.holds(message.rows[0]):
         return False
     low, high = subscription.ranges[subscription.signature.tables.index(message.form.filtering.table)]
     if isinstance(message.description, Skyline):
         # A point may have X > Y; only ranges that hold something are meant.
         return low <= high and any(low <= x and y <= high for x, y in message.description.points.tolist())
-    assert message.description is not None
+    assert isinstance(message.description, Bounds)
     at, below, above = message.description
     return low <= at <= high and (below is None or below < low) and (above is None or high < above)
+
+
+def _fits(part: Remainder, subscription: Subscription) -> bool:
+    ranges = [subscription.ranges[slot] for slot in part.slots]
+    some, excluded = (
+        any(
+            all(low <= at <= high for at, (low, high) in zip(point, ranges, strict=True))
+            for point in points.tolist()
+        )
+        for points in (part.points, part.without)
+    )
+    return some and not excluded
+
+
+def held(low: Longs, high: Longs, points: Longs) -> Flags:
+    """For boxes and points, a line for each, whether the box holds the point: a line for each box."""
+    found = np.ones((len(low), len(points)), dtype=np.bool_)
+    for axis in range(points.shape[1]):
+        found &= (low[:, axis, None] <= points[:, axis]) & (points[:, axis] <= high[:, axis, None])
+    return found
 
 
 def audience(message: Message, server: Server) -> Longs:
@@ -79,6 +115,17 @@ def _accepting(message: Message, population: Population) -> Flags:
         for image in message.rows:
             accepting &= _holding(image, population)
         return accepting
+    if isinstance(message.form, LongSemijoin):
+        if message.form.signature != population.signature or not isinstance(message.description, Remainders):
+            return none_accept
+        accepting = _holding(message.rows[0], population)
+        for part in message.description.parts:
+            low, high = (
+                np.column_stack([*map(ends, part.slots)]) for ends in (population.low, population.high)
+            )
+            accepting &= held(low, high, part.points).any(axis=1)
+            accepting &= ~held(low, high, part.without).any(axis=1)
+        return accepting
     if message.form not in population.semijoins:
         return none_accept
     slot = tables.index(message.form.filtering.table)
@@ -86,12 +133,12 @@ def _accepting(message: Message, population: Population) -> Flags:
     return _holding(message.rows[0], population) & described
 
 
-def _described(description: Skyline | Bounds | None, low: Longs, high: Longs) -> Flags:
+def _described(description: Skyline | Bounds | Remainders | None, low: Longs, high: Longs) -> Flags:
     if isinstance(description, Skyline):
         x, y = description.points[:, :1], description.points[:, 1:]
         covered: Flags = ((low <= x) & (y <= high)).any(axis=0) & (low <= high)
         return covered
-    assert description is not None
+    assert isinstance(description, Bounds)
     at, below, above = description
     found = (low <= at) & (at <= high)
     if below is not None:

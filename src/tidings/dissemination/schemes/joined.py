@@ -75,5 +75,6 @@ def _equated(edge: Edge, parts: dict[int, Image], slot: int, image: Image) -> bo
         (edge.right, edge.left, edge.right_columns, edge.left_columns),
     ):
         if here == slot and there in parts:
-            return [image.row[c] for c in own] == [parts[there].row[c] for c in other]
+            value = [image.row[column] for column in own]
+            return None not in value and value == [parts[there].row[column] for column in other]
     return True

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tidings.dissemination.schemes.signature import Semijoin, Signature
-from tidings.dissemination.schemes.sizes import BOUNDS, skyline_size
+from tidings.dissemination.schemes.signature import LongSemijoin, Semijoin, Signature
+from tidings.dissemination.schemes.sizes import BOUNDS, points_size, skyline_size
 from tidings.kinds.joins.schema.table import Row
 
 Longs = npt.NDArray[np.int64]
@@ -69,7 +69,27 @@ class Bounds(NamedTuple):
         return BOUNDS
 
 
-Form = SelectionForm | Signature | Semijoin
+class Remainder(NamedTuple):
+    """Of a remainder graph of a longer semijoin what tables of it a row joins, Appendix F: points that have a coordinate for
+    each table, a line for each. A subscription fits if its ranges there hold some of `points` and none of `without`."""
+
+    slots: tuple[int, ...]
+    points: Longs
+    without: Longs
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Remainders:
+    """A subscription has to fit every one of them."""
+
+    parts: tuple[Remainder, ...]
+
+    @property
+    def size(self) -> int:
+        return sum(points_size(part.points) + points_size(part.without) for part in self.parts)
+
+
+Form = SelectionForm | Signature | Semijoin | LongSemijoin
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +102,7 @@ class Message:
     """Bytes of one copy."""
     targets: Longs | None = None
     """The subscriptions, each of which is sent a copy; None: the network finds them by their filters."""
-    description: Skyline | Bounds | None = None
+    description: Skyline | Bounds | Remainders | None = None
 
     @property
     def bytes(self) -> int:

@@ -42,6 +42,14 @@ def semijoin(
     return found
 
 
+def rows_of_join(
+    slot: int, subscription: Subscription, tables: Mapping[str, Table], rows: Rows
+) -> Counter[Row]:
+    """The rows of one table that occur in the join: what a longer semijoin is, Appendix F."""
+    occurring = {joined[slot] for joined in join(subscription, tables, rows)}
+    return Counter(row for row in rows[subscription.signature.tables[slot]] if row in occurring)
+
+
 def join(subscription: Subscription, tables: Mapping[str, Table], rows: Rows) -> Counter[tuple[Row, ...]]:
     """σ R ⋈ σ S ⋈ …"""
     signature = subscription.signature

@@ -59,6 +59,42 @@ class Signature(NamedTuple):
         return " ⋈ ".join(self.tables)
 
 
+class LongSemijoin(NamedTuple):
+    """The form R^R̄ of Appendix F: those rows of one table, given by its position, that occur in the whole join."""
+
+    signature: Signature
+    base: int
+
+    def remainders(self) -> list[tuple[int, ...]]:
+        """The connected parts of the join graph without the base table, as positions."""
+        left, found = [slot for slot in range(len(self.signature.tables)) if slot != self.base], []
+        while left:
+            part = [left.pop(0)]
+            for slot in part:  # which grows
+                near = [{edge.left, edge.right} for edge in self.signature.edges]
+                reached = [other for other in left if {slot, other} in near]
+                part += reached
+                left = [other for other in left if other not in reached]
+            found.append(tuple(sorted(part)))
+        return found
+
+    def joined_to(self, slots: tuple[int, ...]) -> Signature:
+        """The join of the base table, which comes first, with the tables of a remainder."""
+        order = (self.base, *slots)
+        tables, edges, selections = self.signature
+        inner = (
+            Edge(order.index(edge.left), order.index(edge.right), edge.left_columns, edge.right_columns)
+            for edge in edges
+            if edge.left in order and edge.right in order
+        )
+        return Signature(
+            tuple(tables[slot] for slot in order), tuple(inner), tuple(selections[slot] for slot in order)
+        )
+
+    def __str__(self) -> str:
+        return f"{self.signature.tables[self.base]} of {self.signature}"
+
+
 def binary(left: Side, right: Side) -> Signature:
     """The signature of Example 2: R(A, B) ⋈ S(B, C)."""
     edge = Edge(0, 1, left.join, right.join)

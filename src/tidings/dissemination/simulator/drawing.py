@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidings.dissemination.simulator.runs import Result
+from tidings.dissemination.simulator.results import Result
 from tidings.errors import TidingsError
 
 if TYPE_CHECKING:

@@ -41,11 +41,10 @@ class Network(Protocol):
         """The node of every subscription."""
 
 
-class ForwardingTree:
-    """A content-based network over a tree; a node that joins goes below one that has room, chosen at random."""
+class Tree:
+    """Nodes below the server's; one that joins goes below one that has room, chosen at random, and has a higher number."""
 
-    def __init__(self, server: Server, nodes: int, seed: int = 0) -> None:
-        self._server = server
+    def __init__(self, nodes: int, seed: int = 0) -> None:
         self._rng = np.random.default_rng(seed)
         self.nodes = [SERVER]
         self.parents: dict[int, int] = {}
@@ -53,7 +52,6 @@ class ForwardingTree:
         self._room = [SERVER] * DEGREE
         for _ in range(1, nodes):
             self.join()
-        self._node_of = self._rng.choice(self.nodes, server.count).astype(np.int32)
 
     def join(self) -> int:
         node, self._next = self._next, self._next + 1
@@ -63,16 +61,30 @@ class ForwardingTree:
         return node
 
     def leave(self, node: int) -> None:
-        """Its subscriptions and the nodes below go to its parent."""
+        """The nodes below go to its parent."""
         if node == SERVER or node not in self.parents:
             raise SubscriptionError(f"node {node} cannot leave: it is the server's, or not there")
         above = self.parents.pop(node)
         for child, parent in self.parents.items():
             if parent == node:
                 self.parents[child] = above
-        self._node_of[self._node_of == node] = above
         self._room = [other for other in self._room if other != node] + [above]
         self.nodes.remove(node)
+
+
+class ForwardingTree(Tree):
+    """A content-based network over a tree, for messages of schemes."""
+
+    def __init__(self, server: Server, nodes: int, seed: int = 0) -> None:
+        super().__init__(nodes, seed)
+        self._server = server
+        self._node_of = self._rng.choice(self.nodes, server.count).astype(np.int32)
+
+    def leave(self, node: int) -> None:
+        """Its subscriptions go to its parent, too."""
+        above = self.parents.get(node, SERVER)
+        super().leave(node)
+        self._node_of[self._node_of == node] = above
 
     def unsubscribe(self, number: int) -> None:
         """The server knows who is gone."""

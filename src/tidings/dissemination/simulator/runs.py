@@ -5,43 +5,26 @@ The zones of a content-addressable network are divided for the messages of its s
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from tidings.dissemination.network.can import SERVER, ContentAddressable
-from tidings.dissemination.schemes import SCHEMES, Message
+from tidings.dissemination.schemes import Message
 from tidings.dissemination.schemes.server import Server
-from tidings.dissemination.simulator.networks import ForwardingTree, Network
-from tidings.dissemination.simulator.scenario import Overlay, Scenario
+from tidings.dissemination.simulator.event_network import NETWORKS, EventNetwork
+from tidings.dissemination.simulator.event_workload import DrawnEvents, Events
+from tidings.dissemination.simulator.networks import ForwardingTree, Network, Tree
+from tidings.dissemination.simulator.results import EventResult, Result, event_result_of, result_of
+from tidings.dissemination.simulator.scenario import SCHEMES, Overlay, Scenario
 from tidings.dissemination.simulator.simulation import Simulation
 from tidings.dissemination.simulator.topology import Floats, Topology
 from tidings.dissemination.simulator.workload import Drawn
 
 _SAMPLE = 300  # messages that zones are divided by
 _WARM = 300  # changes before those that are measured
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """What a change costs on average under one scheme; stress is bytes sent."""
-
-    scheme: str
-    value: Any
-    """Of the setting that is swept."""
-    messages: float
-    traffic: float
-    hops: float
-    server_stress: float
-    node_stress: float
-    """The busiest node beside the server."""
-    latency_hops: float
-    latency_ms: float
-    last_hop: float
-    fetches: float
 
 
 Progress = Callable[[int, int, str], None]
@@ -51,8 +34,10 @@ def _quiet(done: int, total: int, what: str) -> None:
     """No progress is shown."""
 
 
-def run(scenario: Scenario, value: Any = None, progress: Progress = _quiet) -> list[Result]:
+def run(scenario: Scenario, value: Any = None, progress: Progress = _quiet) -> Sequence[Result]:
     """Runs one scenario; its sweep, if it has one, is for the caller."""
+    if scenario.events is not None:
+        return _run_events(scenario, scenario.events, value, progress)
     drawn = Drawn(scenario.workload)
     server, changes = drawn.server, drawn.changes()
     schemes = [SCHEMES[name](server) for name in scenario.schemes]
@@ -85,7 +70,41 @@ def run(scenario: Scenario, value: Any = None, progress: Progress = _quiet) -> l
                 for message in scheme.step(step):
                     simulation.send(message, scheme.name)
         progress(number + 1, total, "changes")
-    return [_result(scheme.name, value, simulation) for scheme, simulation in simulations.items()]
+    return [result_of(scheme.name, value, simulation.totals) for scheme, simulation in simulations.items()]
+
+
+def _run_events(scenario: Scenario, wanted: Events, value: Any, progress: Progress) -> list[EventResult]:
+    """The same events and subscriptions in every network."""
+    latency, found = _latency(scenario.network, progress), []
+    total = wanted.events * len(NETWORKS)
+    for position, kind in enumerate(NETWORKS):
+        tree = Tree(scenario.network.nodes, scenario.network.seed)
+        network, drawn = EventNetwork(kind, tree, latency), DrawnEvents(wanted)
+        rng = np.random.default_rng(scenario.network.seed)
+        coming = _placed(drawn, tree, rng)
+        network.update(dict(islice(coming, wanted.subscriptions)), ())
+        oldest = 0
+        for number, event in enumerate(islice(drawn.events(), wanted.events)):
+            if scenario.network.churn and number and number % scenario.network.churn == 0:
+                if others := [node for node in tree.nodes if node != SERVER]:
+                    network.leave(int(rng.choice(others)))
+                network.join()
+            if wanted.turnover and number % wanted.turnover == 0:
+                network.update(dict(islice(coming, 1)), (oldest,))
+                oldest += 1
+            network.publish(event, number)
+            progress(position * wanted.events + number + 1, total, f"events, {kind}")
+        registrations = network.registrations / (wanted.subscriptions + 2 * oldest)
+        found.append(event_result_of(kind, value, network.totals, network.filters(), registrations))
+    return found
+
+
+def _placed(
+    drawn: DrawnEvents, tree: Tree, rng: np.random.Generator
+) -> Iterator[tuple[int, tuple[int, str]]]:
+    """Subscriptions by number: the node of each, chosen at random, and its text."""
+    for number, text in enumerate(drawn.texts()):
+        yield number, (int(rng.choice(tree.nodes)), text)
 
 
 def _network(overlay: Overlay, server: Server, sample: list[Message]) -> Network:
@@ -101,21 +120,3 @@ def _latency(overlay: Overlay, progress: Progress) -> Floats | None:
         return None
     topology = Topology(overlay.routers, overlay.seed)
     return topology.overlay(overlay.nodes, lambda done: progress(done, overlay.nodes, "shortest paths"))
-
-
-def _result(scheme: str, value: Any, simulation: Simulation) -> Result:
-    totals = simulation.totals
-    others = totals.stress[SERVER + 1 :]
-    return Result(
-        scheme,
-        value,
-        totals.each(totals.messages),
-        totals.each(totals.traffic),
-        totals.each(totals.hops),
-        totals.each(float(totals.stress[SERVER])),
-        totals.each(float(others.max(initial=0))),
-        totals.mean_depth,
-        totals.mean_delay,
-        totals.each(totals.last_hop),
-        totals.each(totals.fetches),
-    )

@@ -1,4 +1,4 @@
-"""A scenario, a TOML file that says what is simulated: network, caches, losses, workload and schemes.
+"""A scenario, a TOML file that says what is simulated: network, caches, losses, workload and schemes; or network and events.
 
 Every setting has a default. `[sweep]` names one setting and its values; each value is a run of its own.
 """
@@ -11,10 +11,16 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from tidings.dissemination.schemes import SCHEMES
+from tidings.dissemination.schemes import SCHEMES as TABLE_1
+from tidings.dissemination.schemes.long_semijoins import RefSJFull, RefSJFullPlus
+from tidings.dissemination.schemes.scheme import Scheme
+from tidings.dissemination.simulator.event_workload import Events
 from tidings.dissemination.simulator.simulation import Caches, Loss
 from tidings.dissemination.simulator.workload import Workload
 from tidings.errors import TidingsError, did_you_mean
+
+LONG: dict[str, type[Scheme]] = {scheme.name: scheme for scheme in (RefSJFull, RefSJFullPlus)}
+SCHEMES = TABLE_1 | LONG
 
 
 class ScenarioError(TidingsError):
@@ -29,7 +35,7 @@ class Overlay:
     nodes: int = 100
     routers: int = 0
     churn: int = 0
-    """A node leaves and one joins every so many changes; 0: never."""
+    """A node leaves and one joins every so many changes or events; 0: never."""
     seed: int = 1
 
 
@@ -40,7 +46,26 @@ class Scenario:
     workload: Workload = field(default_factory=Workload)
     caches: Caches | None = None
     loss: Loss = field(default_factory=Loss)
+    events: Events | None = None
+    """If there are any, the network carries them to filters and patterns, and no joins to schemes."""
     sweep: tuple[str, tuple[Any, ...]] | None = None
+
+    def __post_init__(self) -> None:
+        if self.events is None:
+            for name in LONG.keys() & set(self.schemes) if self.network.kind == "can" else ():
+                raise ScenarioError(
+                    f"'schemes' names {name!r}, which needs a network whose 'kind' is \"tree\"; "
+                    "its messages are for more than regions, by which a content-addressable network routes"
+                )
+            return
+        if self.network.kind != "tree":
+            raise ScenarioError(f"'network.kind' is {self.network.kind!r}; events need the kind \"tree\"")
+        for key, is_set in (
+            ("caches", self.caches is not None),
+            ("loss", self.loss != Loss()),
+        ):
+            if is_set:
+                raise ScenarioError(f"'{key}' is for joins; leave it out where there are [events]")
 
     def runs(self) -> list[tuple[Any, Scenario]]:
         """Each value of the sweep with its scenario; one run without a value if nothing is swept."""
@@ -48,7 +73,7 @@ class Scenario:
             return [(None, self)]
         key, values = self.sweep
         section, name = key.split(".")
-        part: Any = getattr(self, section) or Caches()
+        part: Any = getattr(self, section) or _SECTIONS[section]()
         found = []
         for value in values:
             changed: Any = {section: replace(part, **{name: value})}
@@ -65,15 +90,28 @@ def read(path: Path) -> Scenario:
     return scenario_of(content)
 
 
-_SECTIONS: dict[str, type[Any]] = {"network": Overlay, "workload": Workload, "caches": Caches, "loss": Loss}
+_SECTIONS: dict[str, type[Any]] = {
+    "network": Overlay,
+    "workload": Workload,
+    "caches": Caches,
+    "loss": Loss,
+    "events": Events,
+}
 _LIMITS: dict[str, tuple[float, float]] = {
     "network.nodes": (1, 100_000),
     "network.routers": (0, 1_000_000),
+    "workload.tables": (2, 3),
+    "workload.t_rows": (1, 10_000_000),
     "workload.subscriptions": (1, 10_000_000),
     "workload.r_rows": (1, 10_000_000),
     "workload.s_rows": (1, 10_000_000),
     "workload.join_values": (1, 1_000_000),
     "workload.changes": (1, 100_000_000),
+    "events.subscriptions": (1, 1_000_000),
+    "events.topics": (1, 1_000_000),
+    "events.patterns": (0, 1),
+    "events.payload": (0, 10_000_000),
+    "events.events": (1, 100_000_000),
     "caches.share": (0, 1),
     "loss.packet": (0, 0.9),
     "loss.acknowledgment": (0, 1),
@@ -82,6 +120,9 @@ _LIMITS: dict[str, tuple[float, float]] = {
 
 def scenario_of(content: Mapping[str, Any]) -> Scenario:
     _known(content, [*_SECTIONS, "schemes", "sweep"], "")
+    for name in ("schemes", "workload"):
+        if "events" in content and name in content:
+            raise ScenarioError(f"'{name}' is for joins; leave it out where there are [events]")
     parts = {name: _section(name, content[name]) for name in _SECTIONS if name in content}
     schemes = content.get("schemes", list(Scenario().schemes))
     if not isinstance(schemes, list) or not schemes:

@@ -3,6 +3,9 @@
 R(id, b, a, payload) and S(id, b, c, payload) are joined on b. Ranges on a and c lie around two centres each. Rows of a join value
 lie around a mean of their own; the numbers of S rows for a join value follow Zipf's law, and 30 % of the values have none. A change
 inserts a row into R or deletes the oldest one, in turn, so that R keeps its size.
+
+With three tables the join is a chain: S has a column d more, by which T(id, d, e, payload) is joined, and changes go round all tables. S is
+filtered by R or by T, which costs less by the parametric model (Appendix D); the longer semijoins of Appendix F are by both.
 """
 
 from __future__ import annotations
@@ -10,25 +13,33 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import cycle
 
 import numpy as np
 
+from tidings.dissemination.costs import TableStatistics, parametric
+from tidings.dissemination.decomposition import decompose
 from tidings.dissemination.schemes.message import Longs
 from tidings.dissemination.schemes.server import Change, Server
-from tidings.dissemination.schemes.signature import Side, binary
+from tidings.dissemination.schemes.signature import Edge, Side, Signature, binary
 from tidings.kinds.joins.schema.table import Row, Table
 
 DOMAIN = 100_000
 _JOINING, _ZIPF = 0.7, 0.8
 _R, _S = (30_000, 70_000, 10_000, 20_000, 5_000), (15_000, 85_000, 6_000, 6_000, 5_000)
 """Of ranges: low and high centre, their deviation, width and its deviation."""
+_COLUMNS = {"r": ["id", "b", "a"], "s": ["id", "b", "c", "d"], "t": ["id", "d", "e"]}
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
+    tables: int = 2
+    """2, or 3: a chain."""
     subscriptions: int = 10_000
     r_rows: int = 16_000
     s_rows: int = 5_100
+    t_rows: int = 5_100
+    """Of the third table."""
     join_values: int = 100
     payload: int = 100
     """Bytes of each row's payload."""
@@ -43,14 +54,17 @@ class Drawn:
     def __init__(self, workload: Workload) -> None:
         self._rng = np.random.default_rng(workload.seed)
         self._workload = workload
-        columns = {"id": "integer", "b": "integer"}
-        tables = [
-            Table(name, columns | {column: "integer", "payload": "text"}, key=["id"], payload=["payload"])
-            for name, column in (("r", "a"), ("s", "c"))
-        ]
-        self.server = Server(tables)
-        signature = binary(Side("r", (1,), 2), Side("s", (1,), 2))
-        self.server.subscribe(signature, [self._ranges(_R), self._ranges(_S)])
+        columns = _COLUMNS if workload.tables == 3 else {name: _COLUMNS[name][:3] for name in "rs"}
+        self.server = Server(
+            Table(
+                name,
+                dict.fromkeys(numbers, "integer") | {"payload": "text"},
+                key=["id"],
+                payload=["payload"],
+            )
+            for name, numbers in columns.items()
+        )
+        self._subscribe()
         values = workload.join_values
         side = np.where(self._rng.permutation(values) % 2, 25_000, 75_000)
         self._means = {
@@ -58,30 +72,57 @@ class Drawn:
             "s": (self._rng.normal(50_000, 10_000, values), 3_000),
         }
         self._ids = 0
-        self._oldest: deque[Row] = deque()
+        self._oldest: dict[str, deque[Row]] = {name: deque() for name in columns}
         weight = np.zeros(values)
         joining = max(1, round(values * _JOINING))
         weight[self._rng.permutation(values)[:joining]] = 1 / np.arange(1, joining + 1) ** _ZIPF
-        chosen = self._rng.choice(values, workload.s_rows, p=weight / weight.sum())
-        self.server.load("s", (self._row("s", int(value)) for value in chosen))
-        self.server.load("r", [self._next_of_r() for _ in range(workload.r_rows)])
+        self._weight = weight / weight.sum()
+        chosen = self._rng.choice(values, workload.s_rows, p=self._weight)
+        self.server.load("s", [self._next("s", int(value)) for value in chosen])
+        self.server.load("r", [self._next("r") for _ in range(workload.r_rows)])
+        if workload.tables == 3:
+            self._means["t"] = (self._rng.normal(side, 3_000), 8_000)
+            self.server.load("t", [self._next("t") for _ in range(workload.t_rows)])
         self.server.build()
 
+    def _subscribe(self) -> None:
+        r, s = Side("r", (1,), 2), Side("s", (1,), 2)
+        limits = [self._ranges(_R), self._ranges(_S)]
+        if self._workload.tables == 2:
+            self.server.subscribe(binary(r, s), limits)
+            return
+        edges = (Edge(0, 1, r.join, s.join), Edge(1, 2, (3,), (1,)))
+        chain = Signature(("r", "s", "t"), edges, (2, 2, 2))
+        rows = {"r": self._workload.r_rows, "s": self._workload.s_rows, "t": self._workload.t_rows}
+        statistics = TableStatistics(
+            dict.fromkeys(rows, 1 / 3),
+            {
+                side: max(1.0, rows[side.table] / self._workload.join_values)
+                for table in rows
+                for form in chain.semijoins(table)
+                for side in form
+            },
+        )
+        chosen = decompose([chain], lambda form: parametric(form, statistics))[chain]
+        self.server.subscribe(chain, [*limits, self._ranges(_R)], chosen)
+
     def changes(self) -> Iterator[Change]:
-        while True:
-            yield Change("r", new=self._next_of_r())
-            yield Change("r", old=self._oldest.popleft())
+        for table in cycle(self.server.tables if self._workload.tables == 3 else "r"):
+            drawn = int(self._rng.choice(len(self._weight), p=self._weight)) if table == "s" else None
+            yield Change(table, new=self._next(table, drawn))
+            yield Change(table, old=self._oldest[table].popleft())
 
-    def _next_of_r(self) -> Row:
-        self._oldest.append(self._row("r", self._ids % self._workload.join_values))
-        return self._oldest[-1]
-
-    def _row(self, table: str, value: int) -> Row:
+    def _next(self, table: str, value: int | None = None) -> Row:
+        """A new row, of the next join value if none is given."""
+        value = self._ids % self._workload.join_values if value is None else value
         means, deviation = self._means[table]
         at = int(np.clip(round(self._rng.normal(means[value], deviation)), 0, DOMAIN))
         self._ids += 1
         payload = f"{table}{self._ids}".ljust(self._workload.payload, ".")[: self._workload.payload]
-        return (self._ids, value, at, payload)
+        is_middle = table == "s" and self._workload.tables == 3
+        further = (int(self._rng.integers(len(self._weight))),) if is_middle else ()
+        self._oldest[table].append((self._ids, value, at, *further, payload))
+        return self._oldest[table][-1]
 
     def _ranges(self, shape: tuple[int, int, int, int, int]) -> tuple[Longs, Longs]:
         low, high, spread, width, deviation = shape

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from tidings.dissemination.simulator.runs import Result, run
+from tidings.dissemination.simulator.results import Result
+from tidings.dissemination.simulator.runs import run
 from tidings.dissemination.simulator.scenario import Scenario
 
 
@@ -17,6 +19,6 @@ def sweep(spark: SparkSession, scenario: Scenario) -> list[Result]:
     return [result for results in found for result in results]
 
 
-def _task(one: tuple[Any, Scenario]) -> list[Result]:
+def _task(one: tuple[Any, Scenario]) -> Sequence[Result]:
     value, scenario = one
     return run(scenario, value)
