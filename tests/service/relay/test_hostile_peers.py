@@ -48,7 +48,7 @@ class Parent:
 
             def do_POST(self) -> None:
                 self.rfile.read(int(self.headers["Content-Length"]))
-                told = {"service": ID, "path": parent.path, "first": 1, "last": 0, "definitions": ""}
+                told = {"service": ID, "path": parent.path, "last": 0, "definitions": ""}
                 welcome = json.dumps({**told, "refused": []})
                 self.send_response(200)
                 self.send_header("Content-Length", str(len(welcome)))

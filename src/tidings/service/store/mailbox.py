@@ -101,6 +101,7 @@ _DROP_SLICES = delete(tables.slices).where(_slices.query == bindparam("of_query"
 _FIRST_NUMBER = select(func.min(_columns.number))
 _BETWEEN = _columns.number > bindparam("after"), _columns.number <= bindparam("upto")
 _OWNERS = select(_columns.number, _columns.subscription).where(*_BETWEEN).order_by(_columns.number)
+_MISSED = _OWNERS.where(_columns.kind == NotificationKind.MISSED.value)
 _EVENT_KEYS = _OWNERS.add_columns(_columns.event).where(_columns.event.is_not(None))
 _NEWS = (
     select(_columns.subscription, func.max(_columns.number)).where(*_BETWEEN).group_by(_columns.subscription)
@@ -353,12 +354,18 @@ class Mailbox:
             found = sorted(((keys[bytes(row.key)], _event_of(row)) for row in rows), key=lambda pair: pair[0])
         return found, after if subscriptions else upto
 
-    def missed(self, subscriptions: Collection[str], after: int, upto: int) -> set[str]:
-        """Those of these subscriptions that were told between two numbers that something may be missing."""
-        between = _columns.number > _bounded(after), _columns.number <= _bounded(upto)
-        query = select(_columns.subscription).where(*between, _columns.kind == NotificationKind.MISSED.value)
+    def missed(self, subscriptions: Collection[str], after: int, upto: int) -> dict[str, int]:
+        """Those of these subscriptions that may miss something between two numbers, and up to which number: they have a
+        notice of it there, or what was there is no longer kept, of whichever subscription it was."""
+        after, upto = _bounded(after), _bounded(upto)
+        if not subscriptions or upto <= after:
+            return {}
         with self._database.reading() as connection:
-            return {id for (id,) in connection.execute(query) if id in subscriptions}
+            rows = connection.execute(_MISSED, {"after": after, "upto": upto}).cursor.fetchall()
+            first = connection.execute(_FIRST_NUMBER).scalar()
+        deleted = upto if first is None else min(int(first) - 1, upto)
+        found = dict.fromkeys(subscriptions, deleted) if after < deleted else {}
+        return found | {id: number for number, id in rows if id in subscriptions}
 
     def time_of(self, source: str, id: str) -> float | None:
         """When the notifications of an event were stored; None if there are none."""
