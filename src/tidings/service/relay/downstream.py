@@ -1,8 +1,8 @@
 """The links to relays below this service: each event that a relay's filters match is sent to it once.
 
 A link is an endless answer of frames (dissemination/wire.py), in the order of the mailbox, whose numbers are the packets'
-sequence: a relay that comes again names the last one it has on disk. The next page is read when the last was taken, so a slow
-relay costs no memory. Frames that begin with a zero byte are no packets. A mark: everything up to a number has been sent. A gap: events up to a
+sequence: a relay that comes again names the last one it has on disk. The next page, a few megabytes, is read when the last
+was taken, so a slow relay costs no memory. Frames that begin with a zero byte are no packets. A mark: everything up to a number has been sent. A gap: events up to a
 number may be missing, because the mailbox has deleted them before they were sent, or was notified itself that some are.
 
     mark    00 | number, 8 bytes | time, 8 bytes
@@ -36,7 +36,7 @@ from tidings.service.store.registry import Registry
 MEDIA_TYPE = "application/vnd.tidings.packets"
 HEARTBEAT = 5.0  # seconds between marks when nothing is sent
 MOST_ACKS = 10_000  # of a request
-PAGE = 200  # events that are read at once
+PAGE, PAGE_BYTES = 200, 4 << 20  # events that are read at once, and their size unless a single event has more
 _MARK = struct.Struct(">BQd")
 _GAP = struct.Struct(">BQ")
 _SENT = 10_000  # events that are remembered, so that each is sent once
@@ -182,7 +182,7 @@ class Downstream:
             link.members = LinkMembers([one.text for one in members], self._tables())
             link.member_ids = frozenset(one.id for one in members)
             link.changes, link.ids = now, self.filters.sent_for(link.owner) | link.members.streams
-        found, reached = self._mailbox.events_of(link.ids, seen, upto, PAGE)
+        found, reached = self._mailbox.events_of(link.ids, seen, upto, PAGE, PAGE_BYTES)
         gap = self._gap(link, seen, reached)
         frames, stripped = [], 0
         for number, event in found:
