@@ -158,6 +158,19 @@ def test_more_filters_than_the_quota_are_refused(guarded: Served) -> None:
     put["filters"] = filters[:3]
     for _ in range(2):  # the same again is no more
         assert guarded.http.put("/api/links/filters", json=put, headers=headers).json() == {"refused": []}
+    # A relay chooses its id: another one with the same token has no quota of its own, with another token it has.
+    other = {"relay": "n" + "c" * 20, "filters": filters[:1]}
+    refused = guarded.http.put("/api/links/filters", json=other, headers=headers)
+    assert refused.status_code == 403
+    assert "have 3 filters" in refused.json()["detail"]
+    _, secret = guarded.service.access.grant("another", Role.RELAY, subscriptions=3)
+    accepted = guarded.http.put(
+        "/api/links/filters", json=other, headers={"Authorization": f"Bearer {secret}"}
+    )
+    assert accepted.json() == {"refused": []}
+    # What is withdrawn counts no more.
+    guarded.http.put("/api/links/filters", json={"relay": ID, "filters": []}, headers=headers)
+    assert guarded.http.put("/api/links/filters", json=other, headers=headers).status_code == 200
 
 
 def test_a_relay_that_does_not_read_holds_nobody_up(tmp_path: Path) -> None:

@@ -2,8 +2,9 @@
 
 A link is an endless answer of frames (dissemination/wire.py), in the order of the mailbox, whose numbers are the packets'
 sequence: a relay that comes again names the last one it has on disk. The next page, a few megabytes, is read when the last
-was taken, so a slow relay costs no memory. Frames that begin with a zero byte are no packets. A mark: everything up to a number has been sent. A gap: events up to a
-number may be missing, because the mailbox has deleted them before they were sent, or was notified itself that some are.
+was taken, so a slow relay costs no memory. Frames that begin with a zero byte are no packets. A mark: everything up to a
+number has been sent. A gap: events up to a number may be missing, because the mailbox has deleted them before they were sent,
+or was notified itself that some are.
 
     mark    00 | number, 8 bytes | time, 8 bytes
     gap     00 | number, 8 bytes
