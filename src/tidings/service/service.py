@@ -34,7 +34,7 @@ from tidings.service.delivery.webhooks import Webhooks
 from tidings.service.ingest.deduplication import Deduplication
 from tidings.service.ingest.feed_poller import FeedPoller
 from tidings.service.ingest.log_writer import LogWriter
-from tidings.service.ingest.lost_events import notify_of_lost_events
+from tidings.service.ingest.lost_events import notify_of_gap, notify_of_lost_events
 from tidings.service.ingest.recent_events import Arrival
 from tidings.service.matching.event_preview import EventPreview
 from tidings.service.matching.index_writer import IndexWriter
@@ -219,6 +219,7 @@ class Service:
                 name=settings.name,
                 address=settings.address,
                 on_welcome=UpstreamDefinitions(self.definitions).follow,
+                on_gap=lambda id, number: notify_of_gap(self.registry, self.mailbox, id, number, clock()),
                 clock=clock,
             )
             self.metrics.links.watch(self.upstream.lag)

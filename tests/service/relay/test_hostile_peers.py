@@ -3,6 +3,7 @@ nothing else is disturbed."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import struct
@@ -17,10 +18,11 @@ import pytest
 
 from tests.service.conftest import Running, Served
 from tests.service.relay.test_relay import relay_of, until
-from tidings.dissemination.wire import MAX_PACKET, encode, event_packet, frame
+from tidings.dissemination.wire import MAX_PACKET, Frames, decode, encode, event_of, event_packet, frame
 from tidings.model.event import Event
-from tidings.service.model import Role
-from tidings.service.relay.downstream import _MARK
+from tidings.service.model import Principal, Role
+from tidings.service.relay import downstream
+from tidings.service.relay.downstream import _MARK, Start, read_mark
 
 ID = "n" + "b" * 20
 GOOD = frame(encode(event_packet(Event("s", {"topic": "sport"}, "1"), 1)))
@@ -48,7 +50,7 @@ class Parent:
 
             def do_POST(self) -> None:
                 self.rfile.read(int(self.headers["Content-Length"]))
-                told = {"service": ID, "path": parent.path, "first": 1, "last": 0, "definitions": ""}
+                told = {"service": ID, "path": parent.path, "last": 0, "definitions": ""}
                 welcome = json.dumps({**told, "refused": []})
                 self.send_response(200)
                 self.send_header("Content-Length", str(len(welcome)))
@@ -156,6 +158,19 @@ def test_more_filters_than_the_quota_are_refused(guarded: Served) -> None:
     put["filters"] = filters[:3]
     for _ in range(2):  # the same again is no more
         assert guarded.http.put("/api/links/filters", json=put, headers=headers).json() == {"refused": []}
+    # A relay chooses its id: another one with the same token has no quota of its own, with another token it has.
+    other = {"relay": "n" + "c" * 20, "filters": filters[:1]}
+    refused = guarded.http.put("/api/links/filters", json=other, headers=headers)
+    assert refused.status_code == 403
+    assert "have 3 filters" in refused.json()["detail"]
+    _, secret = guarded.service.access.grant("another", Role.RELAY, subscriptions=3)
+    accepted = guarded.http.put(
+        "/api/links/filters", json=other, headers={"Authorization": f"Bearer {secret}"}
+    )
+    assert accepted.json() == {"refused": []}
+    # What is withdrawn counts no more.
+    guarded.http.put("/api/links/filters", json={"relay": ID, "filters": []}, headers=headers)
+    assert guarded.http.put("/api/links/filters", json=other, headers=headers).status_code == 200
 
 
 def test_a_relay_that_does_not_read_holds_nobody_up(tmp_path: Path) -> None:
@@ -172,3 +187,40 @@ def test_a_relay_that_does_not_read_holds_nobody_up(tmp_path: Path) -> None:
             centre.notifications(id, 20)
             (link,) = centre.service.downstream.links()
             assert link.messages <= 20
+
+
+def test_a_page_of_a_link_is_bounded_in_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(downstream, "PAGE_BYTES", 100_000)
+    sizes = [30_000] * 10 + [250_000, 10, 250_000] + [10] * 20
+
+    async def read(centre: Served) -> list[bytes]:
+        packets = centre.service.downstream.packets(Principal("", Role.ADMIN), ID, Start(after=0))
+        events, pages = 0, list[bytes]()
+        async for page in packets:
+            found = [data for data in Frames().feed(page) if read_mark(data) is None]
+            events += len(found)
+            pages += [page] if found else []
+            if events == len(sizes):
+                await packets.aclose()
+        return pages
+
+    with Running(data=tmp_path / "centre") as centre:
+        centre.http.put("/api/links/filters", json={"relay": ID, "filters": ["WHERE topic = 'sport'"]})
+        for number, size in enumerate(sizes):
+            text = {"text": "x" * (size // 2), "datacontenttype": "text/plain", "data": "y" * (size // 2)}
+            centre.publish(
+                {
+                    "id": str(number),
+                    "source": "s",
+                    "topic": "sport",
+                    "specversion": "1.0",
+                    "type": "t",
+                    **text,
+                }
+            )
+        until(lambda: centre.service.mailbox.last() == len(sizes))
+        pages = asyncio.run(read(centre))
+    packets = [data for page in pages for data in Frames().feed(page) if read_mark(data) is None]
+    assert [event_of(decode(data)).id for data in packets] == [str(number) for number in range(len(sizes))]
+    assert all(len(page) < 110_000 for page in pages if b"x" * 125_000 not in page)
+    assert len(pages) == 8  # of 3, 3, 3 and 1 of 30,000, then 250,000, 10, 250,000, and the rest

@@ -1,10 +1,13 @@
 """The links to relays below this service: each event that a relay's filters match is sent to it once.
 
 A link is an endless answer of frames (dissemination/wire.py), in the order of the mailbox, whose numbers are the packets'
-sequence: a relay that comes again names the last one it has on disk. The next page is read when the last was taken, so a slow
-relay costs no memory. Frames that begin with a zero byte are marks: everything up to a number has been sent.
+sequence: a relay that comes again names the last one it has on disk. The next page, a few megabytes, is read when the last
+was taken, so a slow relay costs no memory. Frames that begin with a zero byte are no packets. A mark: everything up to a
+number has been sent. A gap: events up to a number may be missing, because the mailbox has deleted them before they were sent,
+or was notified itself that some are.
 
     mark    00 | number, 8 bytes | time, 8 bytes
+    gap     00 | number, 8 bytes
 """
 
 from __future__ import annotations
@@ -36,8 +39,9 @@ from tidings.service.store.registry import Registry
 MEDIA_TYPE = "application/vnd.tidings.packets"
 HEARTBEAT = 5.0  # seconds between marks when nothing is sent
 MOST_ACKS = 10_000  # of a request
-PAGE = 200  # events that are read at once
+PAGE, PAGE_BYTES = 200, 4 << 20  # events that are read at once, and their size unless a single event has more
 _MARK = struct.Struct(">BQd")
+_GAP = struct.Struct(">BQ")
 _SENT = 10_000  # events that are remembered, so that each is sent once
 RENEW_EVERY = 600.0
 _OVERLAP = 60.0  # seconds before an event that a relay names
@@ -185,9 +189,8 @@ class Downstream:
             link.members = LinkMembers([one.text for one in members], self._tables())
             link.member_ids = frozenset(one.id for one in members)
             link.changes, link.ids = now, self.filters.sent_for(link.owner) | link.members.streams
-        found, reached = self._mailbox.events_of(link.ids, seen, upto, PAGE)
-        if link.member_ids and (missed := self._mailbox.missed(link.member_ids, seen, reached)):
-            self.filters.request_rows(sorted(missed))  # filters leave records out, so a relay sees no gap
+        found, reached = self._mailbox.events_of(link.ids, seen, upto, PAGE, PAGE_BYTES)
+        gap = self._gap(link, seen, reached)
         frames, stripped = [], 0
         for number, event in found:
             if (key := (event.source, event.id)) in link.sent:
@@ -212,7 +215,17 @@ class Downstream:
         link.stripped += stripped
         self._count(link.relay, len(frames), size, stripped)
         self.relays.sent(link.owner, link.relay, len(link.ids), (len(frames), size, stripped))
-        return frames, reached
+        return gap + frames, reached
+
+    def _gap(self, link: Link, seen: int, reached: int) -> list[bytes]:
+        """The frame that says that events may be missing, if some may. Rows of filters over tables are sent again instead:
+        filters leave records out, so a relay would not notice that one is missing."""
+        missed = self._mailbox.missed(link.ids, seen, reached)
+        if members := missed.keys() & link.member_ids:
+            self.filters.request_rows(sorted(members))
+        over_events = missed.keys() - link.member_ids - link.members.streams
+        number = max((missed[id] for id in over_events), default=None)
+        return [] if number is None else [frame(_GAP.pack(0, number))]
 
     def _for_link(self, link: Link, packet: Packet) -> Packet:
         """The packet without the payloads that the relay has acknowledged."""
@@ -253,3 +266,10 @@ def read_mark(data: bytes) -> tuple[int, float] | None:
         return None
     _, number, at = _MARK.unpack(data)
     return number, at
+
+
+def read_gap(data: bytes) -> int | None:
+    """The number of a gap; None for any other frame."""
+    if len(data) != _GAP.size or data[0]:
+        return None
+    return int(_GAP.unpack(data)[1])

@@ -20,13 +20,18 @@ from tidings.service.subscriptions import tickets
 from tidings.service.subscriptions.access_control import AccessControl, OverQuota
 from tidings.service.subscriptions.lifecycle import Lifecycle
 
-MOST = 100_000  # filters of one relay
+MOST = 100_000  # filters of all relays with one token
 STILL_SENT = 3_600.0  # seconds that a withdrawn filter's matches are looked for
 
 
 def owner_of(principal: Principal, relay: str) -> str:
     """The owner of a relay's filters."""
     return f"{HIDDEN}relay) {principal.token} {relay}"
+
+
+def _owners_of(principal: Principal) -> str:
+    """How the owners of the filters of all relays with a token begin. The ids of services begin with n."""
+    return owner_of(principal, "n")
 
 
 class LinkFilters:
@@ -81,7 +86,7 @@ class LinkFilters:
                     new.append(_filter(owner, text, self._clock(), until, over_tables))
                 else:
                     ended.append(found)
-            self._check_quota(principal, len(self._living(owner)), len(new) + len(ended))
+            self._check_quota(principal, len(new) + len(ended))
             errors = self._lifecycle.add_filters(new, ended, until)
             # In the log before this is answered, so before any change that the relay's subscriber may expect to hear of.
             if members := [one.id for one in (*new, *ended) if one.over_tables and one.id not in errors]:
@@ -121,13 +126,14 @@ class LinkFilters:
     def _living(self, owner: str) -> list[Subscription]:
         return [one for one in self._registry.owned(owner) if one.state in LIVING]
 
-    def _check_quota(self, principal: Principal, held: int, more: int) -> None:
+    def _check_quota(self, principal: Principal, more: int) -> None:
+        """Counts the filters of all relays with the token: a relay chooses its id itself."""
         quota = self._access.subscription_quota(principal)
         most = MOST if quota is None else min(MOST, quota)
-        if more and held + more > most:
+        if more and (held := self._registry.count_living(_owners_of(principal))) + more > most:
             raise OverQuota(
-                f"this relay has {held:,} filters, asks for {more:,} more, and may have {most:,};"
-                " ask an admin of the upstream service for a token with more subscriptions"
+                f"the relays with this token have {held:,} filters, this one asks for {more:,} more, and they may have"
+                f" {most:,}; ask an admin of the upstream service for a token of its own, or with more subscriptions"
             )
 
 

@@ -30,7 +30,6 @@ class Welcome(NamedTuple):
 
     service: str
     path: tuple[str, ...]
-    first: int
     last: int
     definitions: str
 
@@ -62,9 +61,7 @@ class Parent:
         told = self._json("POST", "/api/links", json={"relay": self.relay, **about})
         try:
             path = tuple(str(id) for id in told["path"])
-            return Welcome(
-                str(told["service"]), path, int(told["first"]), int(told["last"]), str(told["definitions"])
-            )
+            return Welcome(str(told["service"]), path, int(told["last"]), str(told["definitions"]))
         except (LookupError, TypeError, ValueError):
             raise ParentRefuses(
                 f"{self.url} answers like no service that relays can be linked to; give the address of another"

@@ -34,7 +34,7 @@ from tidings.errors import TidingsError
 from tidings.model.event import Event
 from tidings.service.ingest.log_writer import LogWriter, Receipt, Unavailable
 from tidings.service.relay.copies import NO_COPIES, Copies
-from tidings.service.relay.downstream import read_mark
+from tidings.service.relay.downstream import read_gap, read_mark
 from tidings.service.relay.identity import LONGEST_PATH
 from tidings.service.relay.own_filters import OwnFilters
 from tidings.service.relay.parent import Parent, ParentAway, ParentRefuses, Welcome
@@ -95,7 +95,8 @@ class _Arrival:
 
 
 class Upstream:
-    """Threads that follow the parents. `on_definitions` is called when a parent has other definitions than before."""
+    """Threads that follow the parents. `on_welcome` is called when a parent answers; `on_gap` with the id of a service and a
+    number there up to which events may be missing, before the position moves past it."""
 
     def __init__(
         self,
@@ -108,10 +109,12 @@ class Upstream:
         name: str = "",
         address: str = "",
         on_welcome: Callable[[Parent, Welcome], None] = lambda parent, welcome: None,
+        on_gap: Callable[[str, int], None] = lambda service, number: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._parents, self._own, self._log_writer, self._metrics = parents, own, log_writer, metrics
-        self._on_welcome, self._clock, self._file = on_welcome, clock, data / "upstream.json"
+        self._on_welcome, self._on_gap = on_welcome, on_gap
+        self._clock, self._file = clock, data / "upstream.json"
         self._positions: Positions = read_positions(self._file)
         self._kept, self._kept_at = self._positions, 0.0
         self._moving, self._counting = threading.Lock(), threading.Lock()
@@ -251,8 +254,6 @@ class Upstream:
         positions = self._positions
         number = positions.numbers.get(welcome.service)
         if number is not None and number <= welcome.last and (self._current == 0 or positions.event is None):
-            if number < welcome.first - 1:
-                logger.warning("%d numbers are no longer kept upstream", welcome.first - 1 - number)
             return {"after": number}
         if positions.event is None:  # the parent has lost what it had
             return {"after": welcome.last}
@@ -266,6 +267,9 @@ class Upstream:
         for data in frames:
             if (mark := read_mark(data)) is not None:
                 arrival.number, arrival.caught_up = mark[0], self._clock()
+                continue
+            if (gap := read_gap(data)) is not None:
+                self._on_gap(reading.welcome.service, gap)
                 continue
             try:
                 packet = decode(data)

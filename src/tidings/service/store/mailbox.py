@@ -101,12 +101,16 @@ _DROP_SLICES = delete(tables.slices).where(_slices.query == bindparam("of_query"
 _FIRST_NUMBER = select(func.min(_columns.number))
 _BETWEEN = _columns.number > bindparam("after"), _columns.number <= bindparam("upto")
 _OWNERS = select(_columns.number, _columns.subscription).where(*_BETWEEN).order_by(_columns.number)
+_MISSED = _OWNERS.where(_columns.kind == NotificationKind.MISSED.value)
 _EVENT_KEYS = _OWNERS.add_columns(_columns.event).where(_columns.event.is_not(None))
 _NEWS = (
     select(_columns.subscription, func.max(_columns.number)).where(*_BETWEEN).group_by(_columns.subscription)
 )
 _WITH_NUMBERS = _NOTIFICATIONS.where(_columns.number.in_(bindparam("numbers", expanding=True)))
 _WITH_KEYS = select(tables.events).where(_event.key.in_(bindparam("keys", expanding=True)))
+_SIZES = select(
+    _event.key, func.coalesce(func.length(_event.data), 0) + func.coalesce(func.length(_event.attributes), 0)
+).where(_event.key.in_(bindparam("keys", expanding=True)))
 _KNOWN_EVENTS = select(_event.key, _event.first, _event.last).where(
     _event.key.in_(bindparam("keys", expanding=True))
 )
@@ -330,10 +334,11 @@ class Mailbox:
             return last, dict(connection.execute(_NEWS, {"after": after, "upto": last}).cursor.fetchall())
 
     def events_of(
-        self, subscriptions: Collection[str], after: int, upto: int, limit: int
+        self, subscriptions: Collection[str], after: int, upto: int, limit: int, size: int = _NUMBERS
     ) -> tuple[list[tuple[int, Event]], int]:
         """The events that some of these subscriptions were notified of, each once, with the number of the first such
-        notification after `after`; and the number up to which these are all."""
+        notification after `after`; and the number up to which these are all. At most `limit` events, and `size` bytes
+        unless the first has more."""
         after, upto = _bounded(after), _bounded(upto)
         keys: dict[bytes, int] = {}
         with self._database.reading() as connection:
@@ -349,16 +354,25 @@ class Mailbox:
                         after = number - 1
                         break
                     keys[bytes(event)] = number
+            if (beyond := _first_beyond(connection, keys, size)) is not None:
+                after = beyond - 1
+                keys = {key: number for key, number in keys.items() if number < beyond}
             rows = connection.execute(_WITH_KEYS, {"keys": list(keys)}) if keys else ()
             found = sorted(((keys[bytes(row.key)], _event_of(row)) for row in rows), key=lambda pair: pair[0])
         return found, after if subscriptions else upto
 
-    def missed(self, subscriptions: Collection[str], after: int, upto: int) -> set[str]:
-        """Those of these subscriptions that were told between two numbers that something may be missing."""
-        between = _columns.number > _bounded(after), _columns.number <= _bounded(upto)
-        query = select(_columns.subscription).where(*between, _columns.kind == NotificationKind.MISSED.value)
+    def missed(self, subscriptions: Collection[str], after: int, upto: int) -> dict[str, int]:
+        """Those of these subscriptions that may miss something between two numbers, and up to which number: they have a
+        notice of it there, or what was there is no longer kept, of whichever subscription it was."""
+        after, upto = _bounded(after), _bounded(upto)
+        if not subscriptions or upto <= after:
+            return {}
         with self._database.reading() as connection:
-            return {id for (id,) in connection.execute(query) if id in subscriptions}
+            rows = connection.execute(_MISSED, {"after": after, "upto": upto}).cursor.fetchall()
+            first = connection.execute(_FIRST_NUMBER).scalar()
+        deleted = upto if first is None else min(int(first) - 1, upto)
+        found = dict.fromkeys(subscriptions, deleted) if after < deleted else {}
+        return found | {id: number for number, id in rows if id in subscriptions}
 
     def time_of(self, source: str, id: str) -> float | None:
         """When the notifications of an event were stored; None if there are none."""
@@ -496,6 +510,20 @@ def stored_notifications(connection: Connection, numbers: Sequence[int]) -> list
         portion = {"numbers": numbers[begin : begin + _PORTION]}
         found += [_notification(row, events) for row in connection.execute(_WITH_NUMBERS, portion)]
     return sorted(found, key=attrgetter("number"))
+
+
+def _first_beyond(connection: Connection, keys: Mapping[bytes, int], size: int) -> int | None:
+    """The number of the first event, but for the very first, that no longer fits into so many bytes; None if all do. Only the
+    sizes are read: the events may be more than the memory."""
+    if len(keys) < 2 or size == _NUMBERS:
+        return None
+    found = connection.execute(_SIZES, {"keys": list(keys)}).cursor.fetchall()
+    sizes, total = {bytes(key): length for key, length in found}, 0
+    for at, (key, number) in enumerate(keys.items()):  # in the order of the numbers
+        total += sizes.get(key, 0)
+        if at and total > size:
+            return number
+    return None
 
 
 def _new_rows(connection: Connection, rows: MailboxRows) -> dict[str, Sequence[Any]]:

@@ -51,7 +51,6 @@ class Hello(RequestModel):
 class Welcome(ResponseModel):
     service: str = Field(description="The id of this service.")
     path: list[str] = Field(description="The ids of the services from this one up to the centre.")
-    first: int = Field(description="The smallest number of the mailbox that is still kept.")
     last: int = Field(description="The largest number of the mailbox.")
     definitions: str = Field(description="The hash of the taxonomy, the prefixes and the networks.")
 
@@ -98,12 +97,10 @@ def open_link(caller: CurrentCaller, hello: Hello) -> Welcome:
     service = caller.service
     about = About(hello.name, hello.address, Copies(hello.copies, hello.copied_bytes))
     service.downstream.hello(caller.principal, hello.relay, service.path(), about)
-    mailbox = service.mailbox
     return Welcome(
         service=service.id,
         path=service.path()[:LONGEST_PATH],
-        first=mailbox.first(),
-        last=mailbox.last(),
+        last=service.mailbox.last(),
         definitions=service.definitions.hash,
     )
 
