@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from tests.service.conftest import Running
 from tests.service.relay.test_relay import connected, relay_of, until
 from tidings.service.model import DefinitionKind
-from tidings.service.relay import upstream
+from tidings.service.relay import downstream, upstream
 from tidings.service.relay.parent import Welcome
 
 
@@ -32,6 +33,7 @@ def test_the_definitions_are_those_of_the_parent_in_use(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(upstream, "HELLO_EVERY", 0.05)
+    monkeypatch.setattr(downstream, "HEARTBEAT", 60.0)
     with ExitStack() as stack:
         second = stack.enter_context(Running(data=tmp_path / "second"))
         assert second.http.put("/api/prefixes", json={"zoo": "urn:second:"}).status_code == 200
@@ -52,4 +54,6 @@ def test_the_definitions_are_those_of_the_parent_in_use(
             until(lambda: len(answers) > 3)
             assert definitions.version(DefinitionKind.PREFIXES) == before
             assert definitions.engine.prefixes["zoo"] == "urn:first:"
+            began = time.monotonic()
+        assert time.monotonic() - began < 8, "a service that stops ends its links at once"
         until(lambda: definitions.engine.prefixes["zoo"] == "urn:second:")
