@@ -80,7 +80,7 @@ class Running:
             assert self._thread.is_alive(), "the server did not start"
             time.sleep(0.01)
         url = f"http://127.0.0.1:{self.settings.port}"
-        self._served = Served(service, stream, httpx.Client(base_url=url, timeout=20))
+        self._served = Served(service, stream, httpx.Client(base_url=url, timeout=20, verify=False))
         return self._served
 
     def __exit__(self, *error: object) -> None:

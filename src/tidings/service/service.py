@@ -346,6 +346,7 @@ class Service:
     def _end_deliveries(self) -> None:
         self._stopping.set()
         self.hub.end_waits()
+        self.downstream.end_waits()
 
     def stop(self) -> None:
         """Stops every part, in the reverse order of starting."""

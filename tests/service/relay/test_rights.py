@@ -65,7 +65,7 @@ def test_a_relay_gets_what_its_token_may_ask_for(tmp_path: Path) -> None:
             relay.subscribe("WHERE price < 5")
             narrow = relay.subscribe("WHERE topic = 'sport' AND price < 5")["id"]
             until(lambda: not relay.service.own_filters.faults and relay.service.own_filters.registered == 1)
-            until(lambda: any(link.ids for link in centre.service.downstream.links()))
+            relay.service.own_filters.await_upstream()
             for id, topic in (("1", "secret"), ("2", "sport")):
                 event = {"id": id, "source": "s", "topic": topic, "price": 1}
                 assert centre.http.post("/api/events", json=event, headers=admin).status_code == 202

@@ -237,6 +237,11 @@ class Downstream:
     def _mark(self, number: int) -> bytes:
         return frame(_MARK.pack(0, max(0, number), self._clock()))
 
+    def end_waits(self) -> None:
+        """Has all links end, once the hub has stopped. Callable from any thread."""
+        for link in self.links():
+            link.loop.call_soon_threadsafe(link.awake.set)
+
     def _wake(self, news: Mapping[str, int]) -> None:
         """In the hub's thread: wakes the links that something is for, also when their filters are new."""
         now = self._registry.subscription_changes

@@ -95,7 +95,7 @@ class _Arrival:
 
 
 class Upstream:
-    """Threads that follow the parents. `on_welcome` is called when a parent answers; `on_gap` with the id of a service and a
+    """Threads that follow the parents. `on_welcome` is called when the parent in use answers; `on_gap` with the id of a service and a
     number there up to which events may be missing, before the position moves past it."""
 
     def __init__(
@@ -230,7 +230,8 @@ class Upstream:
             )
         self._path[parent] = welcome.path
         self._note_last(welcome)
-        self._on_welcome(parent, welcome)
+        if parent is self._parents[self._current]:
+            self._on_welcome(parent, welcome)
         return welcome
 
     def _say_hello(self, parent: Parent) -> Welcome:

@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 
 class UpstreamDefinitions:
-    """Follows the definitions of the parent that said hello last."""
+    """Follows the definitions of the parent in use: another one may have others."""
 
     def __init__(self, definitions: Definitions) -> None:
         self._definitions = definitions
