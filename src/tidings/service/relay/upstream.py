@@ -79,7 +79,7 @@ class _Reading:
     welcome: Welcome
     frames: Frames = field(default_factory=Frames)
     last: Future[Receipt] | None = None  # the latest call to the log
-    failure: Exception | None = None  # of the log
+    failure: BaseException | None = None  # of the log
 
 
 @dataclass(slots=True)
@@ -298,7 +298,7 @@ class Upstream:
         if reading.failure is not None:
             return
         if (failure := written.exception()) is not None:
-            reading.failure = failure if isinstance(failure, Exception) else None
+            reading.failure = failure
             reading.parent.interrupt()
             return
         duplicates = written.result().duplicates
