@@ -49,7 +49,7 @@ def test_the_definitions_are_those_of_the_parent_in_use(
             before = definitions.version(DefinitionKind.PREFIXES)
             hello, answers = follow._parents[1].hello, list[Welcome]()
             monkeypatch.setattr(
-                follow._parents[1], "hello", lambda name: answers.append(hello(name)) or answers[-1]
+                follow._parents[1], "hello", lambda *given: answers.append(hello(*given)) or answers[-1]
             )
             until(lambda: len(answers) > 3)
             assert definitions.version(DefinitionKind.PREFIXES) == before
