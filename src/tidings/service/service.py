@@ -218,7 +218,7 @@ class Service:
                 settings.data,
                 name=settings.name,
                 address=settings.address,
-                on_welcome=UpstreamDefinitions(self.definitions).follow,
+                on_welcome=UpstreamDefinitions(self.definitions, settings.data).follow,
                 on_gap=lambda id, number: notify_of_gap(self.registry, self.mailbox, id, number, clock()),
                 clock=clock,
             )

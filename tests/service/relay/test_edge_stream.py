@@ -144,3 +144,20 @@ def test_rows_of_other_tables_stop_nothing_else(tmp_path: Path) -> None:
         assert len(below.told("plain")) == 1
         assert below.told() == []
         assert len(below.service.mailbox.faults()) == 3
+
+
+def test_a_relay_goes_on_with_other_tables(tmp_path: Path) -> None:
+    centre, wider = Centre(), Centre(WIDER)
+    with edge(tmp_path) as below:
+        below.take(centre.rows("1"), centre.insert(symbol="IBM", per=60))
+        (declared := tmp_path / "wider.toml").write_text(
+            DECLARED.replace('"number"', '"number", note = "text"')
+        )
+        below.asked.clear()
+        below.service.definitions.set_tables(declared)
+        below.take(Event("x", {"topic": "sport"}, "1"))
+        assert below.asked == [to_text(parse(TEXT))]
+        wider.insert(symbol="IBM", per=60, note="old")
+        below.take(wider.rows("2"), wider.insert(symbol="SAP", per=70, note="new"))
+        assert below.told()[-1][1] == [{"symbol": "SAP", "per": 70.0, "note": "new"}]
+        assert below.told()[-1][0] > 2, "so replicas notice the gap"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import random
+import socket
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ from tidings.kinds.joins.schema.declarations import read_tables
 from tidings.kinds.joins.schema.table import plain
 from tidings.language.parser import parse
 from tidings.model.notification import Notification, RowChange
+from tidings.service.matching.engine_settings import fingerprint
 from tidings.service.model import Notice, NotificationKind
 from tidings.service.relay.upstream_tables import upstream_tables
 
@@ -221,6 +224,7 @@ def test_a_relay_goes_on_after_a_restart_or_a_kill(tmp_path: Path, declared: Pat
             for person in trial.people:
                 person.at = relay
             if state in ("lost", "damaged"):  # its sequences go on higher, so replicas notice it
+                until(lambda: (edge := relay.service._edge._edge) is not None and not edge.without_rows())
                 for change in changes_for(trial.naive, tables, 99, 8):
                     trial.naive.apply(*change)
                     trial.publish(change)
@@ -284,3 +288,32 @@ def test_publishers_cannot_make_messages_and_relays_know_the_tables(tmp_path: Pa
         answer = centre.http.post("/api/events", json=[{"type": "tidings.messages", "id": "0/1 1"}])
         assert "made by a stream alone" in answer.text
     assert upstream_tables([url], None, tmp_path) == found  # nobody answers any more
+
+
+def test_a_relay_that_was_started_first_learns_the_tables(tmp_path: Path, declared: Path) -> None:
+    with ExitStack() as stack:
+        centre = Running(data=tmp_path / "centre", tables=declared)
+        centre._listener.close()  # nobody answers there yet
+        data, url = tmp_path / "relay", centre.settings.address
+        assert upstream_tables([url], None, data) is None
+        relay = stack.enter_context(Running(data=data, matching="process", upstream=(url,)))
+        assert relay.http.post("/api/subscriptions", json={"text": TEXTS[0]}).status_code == 422
+        plain = relay.subscribe("WHERE topic = 'sport'")["id"]
+        centre._listener = socket.create_server(("127.0.0.1", centre.settings.port))
+        trial = Trial(stack.enter_context(centre), read_tables(declared))
+        until(lambda: connected(relay))
+        trial.insert()
+        trial.subscribe(relay, TEXTS[:2])
+        trial.change(3)
+        trial.centre.publish({"id": "1", "source": "s", "topic": "sport"})
+        relay.notifications(plain, 1)
+        tables = [served.http.get("/api/tables").json() for served in (relay, trial.centre)]
+        assert tables[0] == tables[1]  # those of a relay below
+        built = (data / "index" / "FINGERPRINT").read_text()
+        kept = upstream_tables([url], None, data)
+        assert kept is not None
+        relay.service.definitions.set_tables(kept)
+        assert (
+            fingerprint(replace(relay.service.settings, tables=kept), relay.service.registry.definitions())
+            == built
+        )

@@ -124,7 +124,7 @@ def relay(
     A relay has the page, the HTTP interface, feeds, server-sent events and webhooks of a service, and its own subscribers and
     tokens. It asks the upstream service only for what they need, gets each event once however many of them want it, and matches
     it here, without Spark. Relays may stand below relays. Subscriptions over tables work as at the upstream service, whose tables
-    are read at the start.
+    it takes over.
 
     Everything is on disk: a relay that is stopped or killed goes on where it was, and its subscribers miss nothing. With
     --second, they need not wait while the upstream service is gone.

@@ -18,6 +18,7 @@ from typing import Any
 from tidings.engine.engine import Engine
 from tidings.engine.options import engine_of_files
 from tidings.errors import TidingsError
+from tidings.kinds.joins.schema.table import Table
 from tidings.kinds.networks.files.sources import network_of_rows
 from tidings.kinds.networks.network import Network
 from tidings.kinds.operators.functions.catalogue import from_modules
@@ -61,6 +62,7 @@ def engine_with(
     taxonomy: Taxonomy | None = None,
     prefixes: Mapping[str, str] | None = None,
     networks: Mapping[str, Network] | None = None,
+    tables: Sequence[Table] | None = None,
 ) -> Engine:
     """An engine without subscriptions that has other definitions, where they are given, and else the same."""
     return Engine(
@@ -68,7 +70,7 @@ def engine_with(
         prefixes=engine.prefixes if prefixes is None else prefixes,
         networks={**engine.networks, **(networks or {})},
         operators=engine.operators,
-        tables=engine.joins.tables.values(),
+        tables=engine.joins.tables.values() if tables is None else tables,
     )
 
 

@@ -30,6 +30,7 @@ from tidings.dissemination.live.edge import EdgeChange, EdgeJoins
 from tidings.dissemination.live.records import stream_of
 from tidings.dissemination.packet import ID_BYTES, WireError, pack, payload_id, unpack
 from tidings.engine.engine import Engine
+from tidings.kinds.joins.schema.table import Table
 from tidings.language.parser import parse
 from tidings.language.printer import to_text
 from tidings.model.event import EVENT_SCHEMA, Event, to_table
@@ -56,6 +57,7 @@ class EdgeStream:
     ) -> None:
         self._file, self._last_number, self._clock = data / "joins.state", last_number, clock
         self._edge: EdgeJoins | None = None
+        self._tables: list[Table] = []
         self._followed: tuple[int, int, int] | None = None
         self._numbers: dict[str, int] = {}
         self._asked: list[tuple[str, str, str]] = []  # source and id of a request, and the subscription
@@ -90,9 +92,7 @@ class EdgeStream:
         for batch, _ in log.pieces(Position(*start), reached, lambda: _PIECE):
             self.answer(engine, pa.Table.from_batches([batch], EVENT_SCHEMA))
         self._at, self._is_ahead = reached, False
-        if missing := self._edge.without_rows():
-            self._edge.start_after(self._last_number())
-            self.on_missing(sorted(missing))
+        self._request_missing()
 
     def recorded(self, end: Offset) -> None:
         """Everything up to there is answered."""
@@ -122,8 +122,10 @@ class EdgeStream:
         if self._followed is None or self._followed[0] != state[0]:
             self._numbers = {}  # another index gives other numbers
         self._followed, self._is_changed = state, True
-        if self._edge is None:
-            self._edge = EdgeJoins(engine.joins.tables.values())
+        tables, before = list(engine.joins.tables.values()), self._edge
+        if before is None or tables != self._tables:
+            self._edge, self._tables, self._numbers = EdgeJoins(tables), tables, {}
+        assert self._edge is not None
         live = subscriptions.id_column.filter(pa.array(subscriptions.live)).to_pylist()
         numbers = {id_: subscriptions.find(id_) for id_ in live}
         for id_ in self._edge.ids - numbers.keys():
@@ -134,6 +136,16 @@ class EdgeStream:
                 if self._edge.text(id_) != (text := to_text(query)):
                     self._edge.add(id_, text, query)
         self._numbers = numbers
+        if before is not None and before is not self._edge and before.ids:  # their rows were of other tables
+            self._request_missing()
+
+    def _request_missing(self) -> None:
+        """Requests the rows of joins that have none."""
+        assert self._edge is not None
+        if missing := self._edge.without_rows():
+            last = self._last_number()
+            self._edge.start_after(last and last + 1)  # the next after the last would be no gap
+            self.on_missing(sorted(missing))
 
     # --- answers
 

@@ -1,10 +1,11 @@
-"""The taxonomy, the prefixes and the networks of an upstream service, which a relay takes over: ISA and VIA mean the same
-at the relay as there. They are looked at when a hello says that they are others than before."""
+"""The taxonomy, the prefixes, the networks and the tables of an upstream service, which a relay takes over: ISA and VIA mean the
+same at the relay as there. They are looked at when a hello says that they are others than before."""
 
 from __future__ import annotations
 
 import json
 import logging
+from pathlib import Path
 
 from tidings.errors import TidingsError
 from tidings.formats.rdf import NTRIPLES
@@ -12,6 +13,7 @@ from tidings.kinds.networks.files.sources import network_of_rows
 from tidings.model.taxonomy import Taxonomy
 from tidings.service.model import Principal, Role
 from tidings.service.relay.parent import Parent, Welcome
+from tidings.service.relay.upstream_tables import tables_of
 from tidings.service.subscriptions.definitions import Definitions
 
 _AUTHOR = Principal("the upstream service", Role.ADMIN)
@@ -22,8 +24,8 @@ logger = logging.getLogger(__name__)
 class UpstreamDefinitions:
     """Follows the definitions of the parent in use: another one may have others."""
 
-    def __init__(self, definitions: Definitions) -> None:
-        self._definitions = definitions
+    def __init__(self, definitions: Definitions, data: Path) -> None:
+        self._definitions, self._data = definitions, data
         self._seen = ""
 
     def follow(self, parent: Parent, welcome: Welcome) -> None:
@@ -33,6 +35,8 @@ class UpstreamDefinitions:
         try:
             told = json.loads(parent.get("/api/links/definitions"))
             self._take(told)
+            if (tables := tables_of(parent, self._data)) is not None:
+                self._definitions.set_tables(tables)
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             logger.error("the definitions of %s cannot be read: %r", parent.url, error)
         except TidingsError as error:

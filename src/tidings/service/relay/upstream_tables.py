@@ -1,6 +1,7 @@
 """The tables of an upstream service, which a relay declares as they are there.
 
-They are read when a relay starts and kept in its folder, so that it also starts while no upstream service answers.
+They are read when a relay starts and kept in its folder, so that it also starts while no upstream service answers; and again
+when it connects, or the definitions there change.
 """
 
 from __future__ import annotations
@@ -14,20 +15,18 @@ from tidings.errors import TidingsError
 from tidings.kinds.joins.schema.declarations import read_tables
 from tidings.service.relay.parent import Parent, ParentAway, ParentRefuses
 
+_FILE = "upstream-tables.json"
+
 logger = logging.getLogger(__name__)
 
 
 def upstream_tables(urls: Sequence[str], token: str | None, data: Path) -> Path | None:
     """The file that declares the tables of the first of these services that answers; None if there are none."""
-    file = data / "upstream-tables.json"
+    file = data / _FILE
     for url in urls:
         parent = Parent(url, token, "")
         try:
-            found = json.loads(parent.get("/api/tables"))["items"]
-            declared = {
-                one["name"]: {"columns": one["columns"], "key": one["key"], "payload": one["payload"]}
-                for one in found
-            }
+            declared = _declared_at(parent)
         except (ParentAway, ParentRefuses) as error:
             logger.warning("the tables of the upstream service are not known: %s", error)
             continue
@@ -36,22 +35,41 @@ def upstream_tables(urls: Sequence[str], token: str | None, data: Path) -> Path 
             continue
         finally:
             parent.close()
-        _keep(file, declared)
+        if not declared:
+            file.unlink(missing_ok=True)
+            break
+        try:
+            _keep(file, declared)
+        except TidingsError as error:
+            logger.warning("the tables of the upstream service cannot be used: %s", error)
         break
     return file if file.exists() else None
 
 
-def _keep(file: Path, declared: object) -> None:
-    """Writes declarations that can be read; without tables there is no file."""
+def tables_of(parent: Parent, data: Path) -> Path | None:
+    """The file that declares the tables of a service now; None if it has none. ValueError, LookupError or TypeError if it
+    answers something else."""
+    declared = _declared_at(parent)
     if not declared:
-        file.unlink(missing_ok=True)
-        return
+        return None
+    _keep(data / _FILE, declared)
+    return data / _FILE
+
+
+def _declared_at(parent: Parent) -> dict[str, object]:
+    return {
+        found["name"]: {"columns": found["columns"], "key": found["key"], "payload": found["payload"]}
+        for found in json.loads(parent.get("/api/tables"))["items"]
+    }
+
+
+def _keep(file: Path, declared: object) -> None:
+    """Writes declarations; TidingsError if they cannot be read."""
     aside = file.with_name("upstream-tables.writing.json")
     aside.write_text(json.dumps(declared))
     try:
         read_tables(aside)
-    except TidingsError as error:
+    except TidingsError:
         aside.unlink()
-        logger.warning("the tables of the upstream service cannot be used: %s", error)
-        return
+        raise
     aside.replace(file)

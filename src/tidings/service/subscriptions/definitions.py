@@ -16,10 +16,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
 from tidings.engine.engine import Engine
 from tidings.errors import IndexFileError, SubscriptionError, TidingsError
+from tidings.kinds.joins.schema.declarations import read_tables
 from tidings.kinds.networks.files.sources import network_of_rows
 from tidings.kinds.networks.network import Network
 from tidings.model.taxonomy import Taxonomy
@@ -157,6 +159,20 @@ class Definitions:
         return self._change(
             new, replaces, lambda store: self._build(engine_with(self.engine, networks=networks), store)
         )
+
+    def set_tables(self, file: Path) -> None:
+        """Replaces the tables by those that a file declares, which the settings name at the next start."""
+        tables = read_tables(file)
+        with self._lock:
+            if {table.name: table for table in tables} == dict(self.engine.joins.tables):
+                return
+
+            def store() -> str:
+                self._settings = replace(self._settings, tables=file)
+                self._stored = self._registry.definitions()
+                return self.hash
+
+            self._build(engine_with(self.engine, tables=tables), store)
 
     def change_network(
         self,

@@ -78,10 +78,13 @@ class Preview:
         self._recent = recent
         self._newest: Event | None = None
         self._attributes = ObservedAttributes("recent event")
-        self.tables = tuple(engine.joins.tables.values())
         self._warnings_lock = threading.Lock()  # Python keeps one list of warnings for all threads
         self._trial = engine.without_subscriptions()
         self._trial_of, self._left = engine, _CHECKED
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        return tuple(self.engine.joins.tables.values())
 
     def check(self, text: str, *, about_events: bool = True) -> Checked:
         """Whether a text is valid, with its kinds, or the error. Warnings `about_events` name attributes of events."""

@@ -21,7 +21,7 @@ Name = Annotated[str, Path(max_length=200, description="The name of a table.")]
 
 @api.get("/tables", operation_id="list_tables", summary="List the tables")
 def list_tables(caller: CurrentCaller) -> Tables:
-    """Those that the service was started with, which subscriptions may join."""
+    """Those that subscriptions may join: what the service was started with, or at a relay those of the upstream service."""
     return Tables(
         items=[
             Table(
