@@ -14,12 +14,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCK = ROOT / "requirements.lock"
-HEADER = "# Written by `make lock`: Tidings with its extras spark, service, postgresql, remote, docs and dev, for Python 3.11 and newer.\n"
+HEADER = "# Written by `make lock`: Tidings with its extras spark, service, postgresql, remote, mail, chat, stemming, docs and dev, for Python 3.11 and newer.\n"
 
 
 def resolved() -> dict[str, str]:
     command = [sys.executable, "-m", "pip", "install", "-qq", "--dry-run", "--ignore-installed"]
-    command += ["--report", "-", f"{ROOT}[spark,service,postgresql,remote,docs,dev]"]
+    command += ["--report", "-", f"{ROOT}[spark,service,postgresql,remote,mail,chat,stemming,docs,dev]"]
     report = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
     packages = (item["metadata"] for item in report["install"])
     return {re.sub(r"[-_.]+", "-", p["name"]).lower(): p["version"] for p in packages}
