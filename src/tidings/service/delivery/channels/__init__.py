@@ -1,0 +1,1 @@
+"""Channels: where messages with the notifications of several subscriptions go, and how often."""
