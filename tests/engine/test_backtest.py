@@ -49,7 +49,7 @@ def naive(text: str, scope: str, given: list[Event], arrivals: list[float]) -> t
     return len(seen), Counter(int(at // 60) for event, at in seen if holds(text, event))
 
 
-@examples(20)
+@examples(12)
 @given(
     events,
     st.sampled_from(TEXTS),
@@ -97,6 +97,6 @@ def test_events_that_cannot_be_read_are_counted() -> None:
 
 
 def test_a_subscription_over_tables_has_no_backtest() -> None:
-    engine = Engine(tables=[Table("orders", {"id": "integer", "price": "number"}, "id")])
+    engine = Engine(tables=[Table("orders", {"id": "integer", "price": "number"}, ("id",))])
     with pytest.raises(SubscriptionError, match="over tables has no backtest"):
         backtest_engine(engine, "SELECT * FROM orders WHERE price > 3")

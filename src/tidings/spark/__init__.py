@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tidings.spark.backtesting import backtest
     from tidings.spark.divided.building import build_index
     from tidings.spark.divided.forest import publish
     from tidings.spark.joins.stream import correlate
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Batch": "output",
     "Stream": "stream_handle",
+    "backtest": "backtesting",
     "build_index": "divided.building",
     "correlate": "joins.stream",
     "match": "matching",
@@ -36,6 +38,7 @@ _HOMES = {
 __all__ = [
     "Batch",
     "Stream",
+    "backtest",
     "build_index",
     "correlate",
     "match",
