@@ -71,8 +71,9 @@ class Tally:
 
     @classmethod
     def from_json(cls, text: str) -> Tally:
-        *counts, minutes, matches = json.loads(text)
-        return cls(*counts, Counter(dict(minutes)), [Match(at, _event(row)) for at, row in matches])
+        events, matched, undecided, unreadable, minutes, matches = json.loads(text)
+        newest = [Match(at, _event(row)) for at, row in matches]
+        return cls(events, matched, undecided, unreadable, Counter(dict(minutes)), newest)
 
 
 def backtest_engine(definitions: Engine, text: str, scope: str = "") -> Engine:

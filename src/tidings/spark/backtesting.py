@@ -68,16 +68,28 @@ def backtest(
     with tempfile.TemporaryDirectory(prefix="backtest-", dir=_folder(session)) as root:
         version = versions.publish(root, engine)
         index = TaskIndex(sent_root(session.sparkContext, Path(root)), str(version), code)
-        if isinstance(events, DataFrame):
-            counted = events.mapInArrow(partial(_frame_task, index, low, high), "tally string")
-        else:
-            ranges = _ranges(events, low, high)
-            if not ranges:
-                return Tally()
-            numbers = session.range(0, len(ranges), 1, len(ranges))
-            counted = numbers.mapInArrow(partial(_log_task, index, ranges, low, high), "tally string")
-        with _watched(session, progress):
-            rows = counted.collect()
+        return run_backtest(session, events, index, (low, high), progress)
+
+
+def run_backtest(
+    session: SparkSession,
+    events: str | os.PathLike[str] | DataFrame,
+    index: TaskIndex,
+    span: tuple[float, float],
+    progress: Progress | None = None,
+) -> Tally:
+    """The same by an index that has the subscription, from a time on and before another, in seconds since 1970."""
+    low, high = span
+    if isinstance(events, DataFrame):
+        counted = events.mapInArrow(partial(_frame_task, index, low, high), "tally string")
+    else:
+        ranges = _ranges(events, low, high)
+        if not ranges:
+            return Tally()
+        numbers = session.range(0, len(ranges), 1, len(ranges))
+        counted = numbers.mapInArrow(partial(_log_task, index, ranges, low, high), "tally string")
+    with _watched(session, progress):
+        rows = counted.collect()
     return reduce(Tally.__add__, (Tally.from_json(row[0]) for row in rows), Tally())
 
 

@@ -22,8 +22,10 @@ api = router("texts")
 def check(caller: CurrentCaller, given: models.TextToCompare) -> models.Checked:
     """A text that cannot be subscribed to is no error here: the answer says what is wrong with it, and where."""
     # A publisher sees no events of others, nor what is in them.
-    about_events = caller.principal.role in READERS and not caller.service.access.scope(caller.principal)
-    found = caller.service.preview.check(given.text, about_events=about_events)
+    is_reader, scope = caller.principal.role in READERS, caller.service.access.scope(caller.principal)
+    found = caller.service.preview.check(
+        given.text, about_events=is_reader and not scope, scope=scope if is_reader else ""
+    )
     covered: Coverage | None = Coverage([], False)
     if found.ok:
         covered = caller.service.coverage.covering(given.text, caller.principal.token, given.edited)
