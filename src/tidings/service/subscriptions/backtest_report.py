@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from tidings.engine.backtest import MINUTE, Match, Tally
+from tidings.feeds.write.channel import moment
+from tidings.model.event import Event
 from tidings.service.delivery.channels.schedule import Schedule, plan
 from tidings.service.subscriptions.flood import flood_warning
 
@@ -80,6 +82,34 @@ class Report:
     digest: DigestPreview
     warning: str | None
 
+    def to_json(self, event: Callable[[Event], Mapping[str, Any]]) -> dict[str, Any]:
+        """As the API answers; `event` says how an event is written."""
+        busiest, digest = self.busiest, self.digest
+        return {
+            "since": moment(self.since),
+            "until": moment(self.until),
+            "events": self.events,
+            "matched": self.matched,
+            "undecided": self.undecided,
+            "unreadable": self.unreadable,
+            "per_day": self.per_day,
+            "days": [{"day": str(each.day), "matched": each.matched} for each in self.days],
+            "busiest": None
+            if busiest is None
+            else {"start": moment(busiest.start), "matched": busiest.matched},
+            "matches": [{"arrived": moment(match.at), "event": event(match.event)} for match in self.matches],
+            "digest": {
+                "schedule": digest.schedule.to_json(),
+                "sentence": digest.sentence(),
+                "messages": digest.messages,
+                "fewest": digest.fewest,
+                "most": digest.most,
+                "waiting": digest.waiting,
+                "newest": [{"due": moment(each.due), "items": each.items} for each in digest.newest],
+            },
+            "warning": self.warning,
+        }
+
 
 def report(tally: Tally, since: float, until: float, schedule: Schedule) -> Report:
     """The report of what was counted between two times."""
@@ -143,9 +173,3 @@ def preview_digest(minutes: Mapping[int, int], schedule: Schedule, until: float)
         sum(message.items for message in messages[len(sent) :]),
         sent[-SHOWN_MESSAGES:],
     )
-
-
-def moment_text(at: float, zone: str = "UTC") -> str:
-    """A time of a zone for people to read."""
-    shown = datetime.fromtimestamp(at, UTC if zone == "UTC" else ZoneInfo(zone))
-    return f"{shown:%Y-%m-%d %H:%M}"
