@@ -108,7 +108,7 @@ class Backtests:
         engine, now = backtest_engine(self._definitions(), text, scope), self._clock()
         new = Backtest(
             tickets.new_id("b"),
-            _owner(principal),
+            principal.token,
             engine,
             Span(now - days * DAY, now),
             schedule,
@@ -132,7 +132,7 @@ class Backtests:
         with self._work:
             self._forget()
             found = self._all.get(id)
-            if found is None or found.owner != _owner(principal):
+            if found is None or found.owner != principal.token:
                 raise NotFound(
                     f"there is no backtest {id[:40]!r}; results are kept for {KEPT_SECONDS / 60:.0f} minutes, ask anew"
                 )
@@ -217,7 +217,3 @@ class LocalRunner:
             looked += events.num_rows
             progress(looked / rows)
         return total
-
-
-def _owner(principal: Principal) -> str:
-    return principal.token
