@@ -75,10 +75,10 @@ def test_a_backtest_counts_what_matches_event_by_event(
 
 
 def test_the_sample_has_the_newest_matches_as_they_were() -> None:
-    given = [Event("s", {"n": n}, id=str(n), data=bytes([n])) for n in range(50)]
-    total = backtest(backtest_engine(Engine(), "WHERE n >= 10"), [(to_table(given), np.arange(50.0))])
+    given = [Event("s", {"n": n}, id=str(n), data=bytes([n])) for n in range(80)]
+    total = backtest(backtest_engine(Engine(), "WHERE n >= 10"), [(to_table(given), np.arange(80.0))])
     assert [match.event for match in total.matches] == given[::-1][:SAMPLE]
-    assert [match.at for match in total.matches][:2] == [49.0, 48.0]
+    assert [match.at for match in total.matches][:2] == [79.0, 78.0]
 
 
 def test_a_sample_of_large_events_is_bounded() -> None:

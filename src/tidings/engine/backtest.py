@@ -24,7 +24,7 @@ from tidings.model.batch import Batch, check_columns
 from tidings.model.event import EVENT_SCHEMA, Event
 
 MINUTE = 60
-SAMPLE = 20  # of the newest matches
+SAMPLE = 50  # of the newest matches
 _SAMPLE_BYTES = 1 << 20  # of their content in all
 _THIS, _SCOPE = "this", "scope"
 

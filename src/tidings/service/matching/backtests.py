@@ -60,6 +60,7 @@ class Backtest:
 
     id: str
     owner: str
+    text: str
     engine: Engine
     span: Span
     schedule: Schedule
@@ -109,6 +110,7 @@ class Backtests:
         new = Backtest(
             tickets.new_id("b"),
             principal.token,
+            text,
             engine,
             Span(now - days * DAY, now),
             schedule,
