@@ -129,7 +129,7 @@ def test_a_service_with_spark_counts_what_its_stream_has_told(tmp_path: Path) ->
                 [Event("s", {"topic": topic}, id=f"{hour}-{k}") for k, topic in enumerate(kinds)]
             )
         service.log._clock = time.time
-        while (told := len(service.mailbox.page(mine.id, limit=1_000))) < 210:
+        while (told := len(service.mailbox.page([mine.id], limit=1_000))) < 210:
             assert time.monotonic() < deadline
             time.sleep(0.2)
         found = ask("WHERE topic = 'sport'")

@@ -58,7 +58,7 @@ class Tally:
             self.undecided + other.undecided,
             self.unreadable + other.unreadable,
             self.minutes + other.minutes,
-            _newest([*self.matches, *other.matches]),
+            _newest([*other.matches, *self.matches]),  # of those that came at once, the later ones first
         )
 
     def to_json(self) -> str:
