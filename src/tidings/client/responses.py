@@ -242,6 +242,7 @@ class Trial(_Answer):
     near: list[Mapping[str, Any]] = field(default_factory=list)
     late: bool = False
     rows: list[RowChange] | None = field(default=None, metadata={"convert": _row_changes})
+    warning: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

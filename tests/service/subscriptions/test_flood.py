@@ -76,6 +76,7 @@ def test_a_flood_is_warned_of_when_it_is_checked_and_when_it_is_saved(
             )
             (warning,) = client.check("WHERE n >= 0").warnings
             assert "about 1,600 events a day, 100% of all" in warning.message
+            assert client.try_("WHERE n >= 0").warning == warning.message
             assert client.check("WHERE n > 1595").warnings == []
             (said,) = client.subscribe("WHERE n >= 0").warnings
             assert said == warning.message

@@ -32,6 +32,9 @@ LEFT_AFTER = 30.0  # seconds after which a caller that does not ask is gone
 LIMIT = 300.0  # seconds that a backtest may run
 KEPT, KEPT_SECONDS = 50, 600.0  # results
 
+_FIRST_PIECE, _LARGEST_PIECE = 200, 10_000  # events that are matched at once in this process
+_PIECE_SECONDS = 0.2
+
 logger = logging.getLogger(__name__)
 Status = Literal["waiting", "running", "done", "failed", "cancelled"]
 Progress = Callable[[float], None]
@@ -214,8 +217,18 @@ class LocalRunner:
         rows = sum(frame.rows for frame in self._log.frames(start, end))
         total, looked = Tally(), 0
         progress(0.0)
+        piece = _FIRST_PIECE
         for events, arrivals in times.read(start, end):
-            total += tally(engine, events, arrivals)
-            looked += events.num_rows
-            progress(looked / rows)
+            first = 0
+            while first < events.num_rows:
+                part, began = events.slice(first, piece), time.monotonic()
+                total += tally(engine, part, arrivals[first : first + piece])
+                first, looked = first + part.num_rows, looked + part.num_rows
+                progress(looked / rows)
+                # Operators may take a second an event: whoever leaves is noticed soon.
+                piece = (
+                    min(2 * piece, _LARGEST_PIECE)
+                    if time.monotonic() - began < _PIECE_SECONDS
+                    else max(1, piece // 2)
+                )
         return total

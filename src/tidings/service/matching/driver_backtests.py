@@ -104,8 +104,11 @@ class DriverBacktests:
         self._is_ready.set()
 
     def take(self, line: bytes) -> None:
-        """A line of standard input, which is JSON."""
-        asked = json.loads(line)
+        """A line of standard input; one that is no JSON is of nobody here."""
+        try:
+            asked = json.loads(line)
+        except ValueError:
+            return
         if "cancel" in asked:
             self._cancelled.add(asked["cancel"])
         elif "backtest" in asked:

@@ -115,9 +115,13 @@ class Preview:
         said = (str(remark.message) for remark in remarks)
         remarked = (line.replace(mine, "it", 1) for line in said if line.startswith(mine))
         found = self._likely_mistakes(text, about_events)
-        flood = self._flood.warning(self.engine, query, text, scope) if about_events or scope else None
+        flood = self.flood_warning(text, scope) if about_events or scope else None
         about_all = (TextWarning(line, 0, len(text)) for line in (*remarked, *([flood] if flood else [])))
         return Checked(True, tuple(self._kinds(query)), warnings=(*about_all, *found))
+
+    def flood_warning(self, text: str, scope: str = "") -> str | None:
+        """The sentence on a valid text that would flood its owner, who sees the events of a scope."""
+        return self._flood.warning(self.engine, parse(text, self.engine.prefixes), text, scope)
 
     def _refused(self, text: str, message: str, about_events: bool) -> Checked:
         """A text that can be parsed, but not be matched. The place is that of the warning with the same sentence, if any."""

@@ -400,6 +400,7 @@ class Trial(ResponseModel):
     matches: list[Reason]
     near: list[Reason]
     late: bool = Field(description="The time was over before all events were looked at.")
+    warning: str | None = Field(default=None, description="Set if it would flood its owner.")
     rows: list[RowChange] | None = Field(
         default=None,
         description=f"Of a join: its result now, at most {MOST_ROWS} rows; null if the rows of its tables are not known.",

@@ -59,6 +59,7 @@ def try_(caller: CurrentCaller, given: models.TextToCheck) -> models.Trial:
         matches=[responses.reason(reason, service.settings) for reason in trial.matches],
         near=[responses.reason(reason, service.settings) for reason in trial.near],
         late=trial.late,
+        warning=service.preview.flood_warning(given.text, service.access.scope(caller.principal)),
         rows=None if trial.rows is None else responses.row_changes(trial.rows[: models.MOST_ROWS]),
     )
 

@@ -129,10 +129,12 @@ def tried(visiting: Caller, text: str, events: Sequence[Event]) -> Trial | str:
 
 
 def _trial(visiting: Caller, text: str) -> dict[str, Any]:
-    trial = tried(visiting, text, visiting.service.recent_events(visiting.principal))
+    service, principal = visiting.service, visiting.principal
+    trial = tried(visiting, text, service.recent_events(principal))
     if isinstance(trial, str):
         return {"problem": trial}
-    return trial_card(trial, visiting.service.class_search)
+    warning = service.preview.flood_warning(text, service.access.scope(principal))
+    return {**trial_card(trial, service.class_search), "warning": warning}
 
 
 def _editor(
