@@ -11,9 +11,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tidings.spark.backtesting import backtest
     from tidings.spark.divided.building import build_index
     from tidings.spark.divided.forest import publish
+    from tidings.spark.jobs.backtesting import backtest
     from tidings.spark.joins.stream import correlate
     from tidings.spark.matching import match
     from tidings.spark.output import Batch, notifications
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Batch": "output",
     "Stream": "stream_handle",
-    "backtest": "backtesting",
+    "backtest": "jobs.backtesting",
     "build_index": "divided.building",
     "correlate": "joins.stream",
     "match": "matching",

@@ -137,8 +137,8 @@ class DriverBacktests:
             self._cancelled.discard(id)
 
     def _run(self, asked: Mapping[str, Any], progress: Progress) -> Tally:
-        from tidings.spark.backtesting import run_backtest
         from tidings.spark.code_pickle import pickle_code
+        from tidings.spark.jobs.backtesting import run_backtest
         from tidings.spark.task_index import TaskIndex
 
         index = TaskIndex(asked["index"], asked["version"], pickle_code(self._operators))

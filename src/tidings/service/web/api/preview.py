@@ -67,7 +67,7 @@ def try_(caller: CurrentCaller, given: models.TextToCheck) -> models.Trial:
 @api.post(
     "/backtests",
     operation_id="begin_backtest",
-    summary="See what a text would have matched",
+    summary="Try a text on the events of the last days",
     status_code=202,
     responses=problems(403, 422, 429),
 )
