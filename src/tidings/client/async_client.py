@@ -46,10 +46,11 @@ class AsyncClient(Connection):
         address: str = "http://localhost:8750",
         token: str | None = None,
         *,
+        user: str | None = None,
         timeout: float = 30.0,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        super().__init__(address)
+        super().__init__(address, user)
         self._http = httpx.AsyncClient(transport=transport, **self._options(token, timeout))
         self._streams: WeakSet[AsyncGenerator[Notification, None]] = WeakSet()
 
@@ -119,12 +120,12 @@ class AsyncClient(Connection):
         return await self._do(calls.export())
 
     async def subscriptions(
-        self, *, state: str | None = None, search: str = "", tag: str = ""
+        self, *, state: str | None = None, search: str = "", tag: str = "", user: str | None = None
     ) -> AsyncGenerator[Subscription, None]:
-        """The caller's subscriptions, newest first."""
+        """The caller's subscriptions, newest first; of a delegate those of all its users, or of this one."""
         cursor = None
         while True:
-            page = await self._do(calls.subscriptions(state, search, tag, cursor))
+            page = await self._do(calls.subscriptions(state, search, tag, user, cursor))
             for subscription in page.items:
                 yield subscription
             if (cursor := page.next) is None:

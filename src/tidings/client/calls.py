@@ -173,9 +173,11 @@ def export() -> Call[list[dict[str, Any]]]:
     return Call("GET", "/api/subscriptions.ndjson", list, repeatable=True, is_lines=True)
 
 
-def subscriptions(state: str | None, search: str, tag: str, cursor: str | None) -> Call[Page[Subscription]]:
-    params = {"state": state, "search": search or None, "tag": tag or None, "cursor": cursor, "limit": 200}
-    return _get("/api/subscriptions", _page(Subscription.read), params)
+def subscriptions(
+    state: str | None, search: str, tag: str, user: str | None, cursor: str | None
+) -> Call[Page[Subscription]]:
+    params = {"state": state, "search": search or None, "tag": tag or None, "user": user}
+    return _get("/api/subscriptions", _page(Subscription.read), {**params, "cursor": cursor, "limit": 200})
 
 
 def subscription(id: str) -> Call[Subscription]:

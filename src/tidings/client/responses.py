@@ -66,7 +66,8 @@ _TIME = {"convert": _moment}
 @dataclass(frozen=True, slots=True)
 class Subscription(_Answer):
     """A subscription. `ticket` is set only in the answer to `subscribe`, `webhook_secret` where a webhook was set; keep
-    them. `revision` counts its changes. `reason` says why one with the state "unanswerable" cannot be matched."""
+    them. `revision` counts its changes. `reason` says why one with the state "unanswerable" cannot be matched. `user` is set of
+    those of a delegate's users."""
 
     id: str
     text: str
@@ -83,6 +84,7 @@ class Subscription(_Answer):
     revision: int = 0
     reason: str | None = None
     tags: list[str] = field(default_factory=list)
+    user: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

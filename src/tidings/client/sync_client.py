@@ -38,17 +38,19 @@ T = TypeVar("T")
 class Client(Connection):
     """A client of the service at an address. `token` is needed where the service is not open; `transport` is for
     tests. The client keeps the tickets of the subscriptions that it made, so that it can renew and cancel them;
-    another client gives them as `ticket`, or has the owner's token."""
+    another client gives them as `ticket`, or has the owner's token. With the token of a delegate, `user` names the user whom
+    it acts for; without one it sees what all users of the delegate have."""
 
     def __init__(
         self,
         address: str = "http://localhost:8750",
         token: str | None = None,
         *,
+        user: str | None = None,
         timeout: float = 30.0,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        super().__init__(address)
+        super().__init__(address, user)
         self._http = httpx.Client(transport=transport, **self._options(token, timeout))
 
     def close(self) -> None:
@@ -113,12 +115,12 @@ class Client(Connection):
         return self._do(calls.export())
 
     def subscriptions(
-        self, *, state: str | None = None, search: str = "", tag: str = ""
+        self, *, state: str | None = None, search: str = "", tag: str = "", user: str | None = None
     ) -> Iterator[Subscription]:
-        """The caller's subscriptions, newest first."""
+        """The caller's subscriptions, newest first; of a delegate those of all its users, or of this one."""
         cursor = None
         while True:
-            page = self._do(calls.subscriptions(state, search, tag, cursor))
+            page = self._do(calls.subscriptions(state, search, tag, user, cursor))
             yield from page.items
             if (cursor := page.next) is None:
                 return

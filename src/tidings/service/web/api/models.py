@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from tidings.service.model import NotificationKind, Role, State
+from tidings.service.owners import LONGEST_USER
 from tidings.service.subscriptions.lifecycle import MAX_TAG, MAX_TAGS, MAX_TEXT, MAX_TITLE
 
 MAX_URL = 2_000
@@ -110,6 +111,9 @@ class BulkSubscription(NewSubscription):
     """A line of the export is taken as it is; the new subscription has an id and a ticket of its own."""
 
     id: Text | None = Field(default=None, max_length=64, description="Of the export; it is not used.")
+    user: Text | None = Field(
+        default=None, max_length=LONGEST_USER, description="Of the export; no other than the caller's own."
+    )
     state: Literal["active", "paused"] = "active"
 
 
@@ -170,6 +174,9 @@ class Subscription(ResponseModel):
     feeds: FeedAddresses
     webhook: Webhook | None = None
     revision: int = Field(description="Counts its changes; an edit takes it as If-Match.")
+    user: str | None = Field(
+        default=None, description="Whose it is, of a delegate's users; null: no delegate's."
+    )
 
 
 class SubscriptionEdited(Subscription):

@@ -16,7 +16,7 @@ from starlette.datastructures import UploadFile
 from tidings.errors import TidingsError
 from tidings.service.delivery.notification_json import moment
 from tidings.service.ingest.request_bodies import read_events
-from tidings.service.model import Role
+from tidings.service.model import PUBLISHERS, Role
 from tidings.service.subscriptions.access_control import Unauthorized
 from tidings.service.web.api import sources as api
 from tidings.service.web.api.callers import Caller
@@ -200,7 +200,7 @@ def _show(
 
 
 def _may_follow(visiting: Caller) -> bool:
-    return visiting.principal.role in (Role.PUBLISHER, Role.ADMIN)
+    return visiting.principal.role in PUBLISHERS
 
 
 def _cards(visiting: Caller, after: str | None) -> tuple[list[dict[str, Any]], str | None]:
