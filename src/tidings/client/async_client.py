@@ -234,9 +234,16 @@ class AsyncClient(Connection):
         published. Subscriptions over tables take no part."""
         return await self._do(calls.match(event, format, source))
 
-    async def follow(self, url: str, *, title: str = "") -> Source:
-        """Follows a feed: its items are events from now on."""
-        return await self._do(calls.follow(url, title))
+    async def follow(self, url: str, *, title: str = "", interval: float | None = None) -> Source:
+        """Follows a feed: its items are events from now on. `interval` is in seconds, from a minute to a week; without it
+        the service's own. One that is followed already stays as it is."""
+        return await self._do(calls.follow(url, title, interval))
+
+    async def change_source(
+        self, url: str, *, title: str | None = None, interval: float | Literal["default"] | None = None
+    ) -> Source:
+        """Changes a followed feed; what is None stays. An `interval` of "default" is that of the service."""
+        return await self._do(calls.change_source(url, title, interval))
 
     async def follow_opml(self, document: str | bytes) -> Mapping[str, Any]:
         """Follows all feeds of an OPML file; how many were added, known and refused."""

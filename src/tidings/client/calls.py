@@ -352,8 +352,17 @@ def try_(text: str) -> Call[Trial]:
     return _json("POST", "/api/try", {"text": text}, Trial.read, repeatable=True)
 
 
-def follow(url: str, title: str) -> Call[Source]:
-    return _json("POST", "/api/sources", {"url": url, "title": title}, Source.read, repeatable=True)
+def follow(url: str, title: str, interval: float | None) -> Call[Source]:
+    own = {} if interval is None else {"interval": interval}
+    return _json("POST", "/api/sources", {"url": url, "title": title, **own}, Source.read, repeatable=True)
+
+
+def change_source(url: str, title: str | None, interval: float | Literal["default"] | None) -> Call[Source]:
+    changes: dict[str, Any] = {} if title is None else {"title": title}
+    if interval is not None:
+        changes["interval"] = None if interval == "default" else interval
+    call = _json("PATCH", "/api/sources", changes, Source.read, repeatable=True)
+    return replace(call, params={"url": url})
 
 
 def follow_opml(document: str | bytes) -> Call[Mapping[str, Any]]:

@@ -172,7 +172,7 @@ class Matches(_Answer):
 
 @dataclass(frozen=True, slots=True)
 class Source(_Answer):
-    """A followed feed, with its fetch state."""
+    """A followed feed, with its fetch state. `interval` is in seconds; None: that of the service."""
 
     url: str
     title: str
@@ -182,6 +182,7 @@ class Source(_Answer):
     due: datetime | None = field(default=None, metadata=_TIME)
     failures: int = 0
     gone: bool = False
+    interval: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

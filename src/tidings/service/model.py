@@ -117,6 +117,7 @@ class Source:
     title: str
     owner: str
     added: float
+    interval: float | None = None  # seconds from one fetch to the next; None: that of the service
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,6 +92,7 @@ ROWS = [
     Row("POST /api/sources/fetch", 401, 404, 403, 403, 404, None, "?url=http://nobody.invalid/"),
     Row("POST /api/sources/opml", 401, 200, 403, 403, 200, b"<opml version='2.0'><body/></opml>", "", "text/x-opml"),
     Row("GET /api/sources.opml", 401, 200, 200, 200, 200),
+    Row("PATCH /api/sources", 401, 404, 403, 403, 404, {"interval": 3600}, "?url=http://nobody.invalid/"),
     Row("DELETE /api/sources", 401, 404, 403, 403, 404, None, "?url=http://nobody.invalid/"),
     Row("GET /api/tokens", 401, 403, 403, 403, 200),
     Row("POST /api/tokens", 401, 403, 403, 403, 201, {"name": "n", "role": "subscriber"}),
@@ -151,7 +152,7 @@ ROWS = [
     *(
         Row(f"POST {path}", 401, 403, 403, 403, 403, b"text=WHERE+a=1&url=http://a.invalid/&kind=application/json", "", FORM)
         for path in (
-            "/publish", "/sources", "/sources/fetch", "/sources/opml", "/sources/remove", "/tokens", "/tokens/revoke", "/subscriptions", "/subscriptions/new",
+            "/publish", "/sources", "/sources/fetch", "/sources/interval", "/sources/opml", "/sources/remove", "/tokens", "/tokens/revoke", "/subscriptions", "/subscriptions/new",
             "/subscriptions/{id}/renew", "/subscriptions/{id}/{word}", "/subscriptions/{id}/edit", "/subscriptions/{id}/compare",
             "/events/match", "/notifications/read",
             "/subscriptions/{id}/read", "/subscriptions/{id}/notifications/{notification}/star",

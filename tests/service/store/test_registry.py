@@ -243,6 +243,9 @@ def test_sources_are_followed_once(registry: Registry) -> None:
     assert registry.add_source(Source("http://b/", "B", "", 1.0))
     assert registry.sources() == [Source("http://b/", "B", "", 1.0), source]
     assert registry.sources(limit=1) == [Source("http://b/", "B", "", 1.0)]
+    assert registry.change_source(Source("http://b/", "C", "other", 9.0, 60.5))
+    assert registry.source("http://b/") == Source("http://b/", "C", "", 1.0, 60.5)
+    assert not registry.change_source(Source("http://none/", "C", "", 9.0))
     assert registry.sources(after=(1.0, "http://b/"), limit=5) == [source]
     assert (registry.source(source.url), registry.source("http://none/")) == (source, None)
     assert (registry.count_sources(source.owner), registry.count_sources("nobody")) == (1, 0)

@@ -52,7 +52,7 @@ from tidings.service.store import tables
 from tidings.service.store.tables import clean
 from tidings.service.store.transactions import Database, insert_columns
 
-HEAD: Final = "0006"
+HEAD: Final = "0007"
 LONGEST_URL: Final = 2_000  # bytes; PostgreSQL has no more than 2,704 in an index
 _PORTION = 10_000
 _MARKED = 1_000  # rows that one statement names
@@ -486,6 +486,14 @@ class Registry:
         statement = self._insert(tables.sources).values(_values(source)).on_conflict_do_nothing()
         with self._database.writing() as connection:
             return connection.execute(statement.returning(tables.sources.c.url)).first() is not None
+
+    def change_source(self, source: Source) -> bool:
+        """Stores the title and the interval of a source; whether there is one with its address."""
+        kept = tables.sources
+        values = {"title": source.title, "interval": source.interval}
+        with self._database.writing() as connection:
+            changed = connection.execute(update(kept).where(kept.c.url == source.url).values(values))
+            return bool(changed.rowcount)
 
     def remove_source(self, url: str) -> bool:
         """Removes a source; whether there was one."""

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from tidings.service.model import NotificationKind, Role, State
 from tidings.service.owners import LONGEST_USER
+from tidings.service.settings import DAY
 from tidings.service.subscriptions.lifecycle import MAX_TAG, MAX_TAGS, MAX_TEXT, MAX_TITLE
 
 MAX_URL = 2_000
@@ -448,9 +449,29 @@ class TaxonomyAnswer(ResponseModel):
 # Sources
 
 
+Interval = Annotated[
+    float | None,
+    Field(
+        ge=60,
+        le=7 * DAY,
+        allow_inf_nan=False,
+        description="Seconds from one fetch to the next, a minute to a week; null: that of the service.",
+        examples=[3600],
+    ),
+]
+
+
 class NewSource(RequestModel):
     url: Address = Field(examples=["https://example.org/feed.xml"])
     title: Title = ""
+    interval: Interval = None
+
+
+class SourceChange(RequestModel):
+    """What changes; what is left out stays as it is."""
+
+    title: Title = Field(default_factory=str)
+    interval: Interval = None
 
 
 class Source(ResponseModel):
@@ -465,6 +486,9 @@ class Source(ResponseModel):
     feed_title: str = Field(default="", description="What the feed calls itself.")
     items: int = Field(default=0, description="How many items were taken as events.")
     new_items: int = Field(default=0, description="How many of them at the last fetch.")
+    interval: float | None = Field(
+        default=None, description="Seconds from one fetch to the next; null: that of the service."
+    )
 
 
 class SourcePage(ResponseModel):
