@@ -9,7 +9,6 @@ import click
 
 from tidings.cli import terminal
 from tidings.cli.remote.service_options import connect, of_service
-from tidings.errors import TidingsError
 
 if TYPE_CHECKING:
     from tidings.client import Definition
@@ -102,8 +101,6 @@ def network(name: str, path: Path, replaces: int | None, service: str, token: st
     from tidings.kinds.networks.files.sources import read_network
 
     read = read_network(path)
-    if read.match != "expression":
-        raise TidingsError(f"{path} matches by labels; a network with expressions can be sent")
     with connect(service, token) as client:
         _report(client.set_network(name, read, replaces=replaces))
 
