@@ -127,6 +127,11 @@ class Notification(_Answer):
         """The same as `kind`, by the name that it has in `tidings.Notification`."""
         return self.kind
 
+    @property
+    def cost(self) -> float | None:
+        """The cost of the cheapest valid path, of a subscription at a node of a network that has costs."""
+        return next((float(value) for name, value in self.bindings.items() if name.endswith(".cost")), None)
+
 
 @dataclass(frozen=True, slots=True)
 class Receipt(_Answer):
