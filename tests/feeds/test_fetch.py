@@ -204,6 +204,45 @@ def test_retry_after(site: Site, desk: Desk, said: str, wait: float) -> None:
     assert desk.fetcher.due_in() == wait
 
 
+def test_a_feed_has_an_interval_of_its_own(site: Site, desk: Desk) -> None:
+    site.replies["/a"] = site.replies["/b"] = 200, {}, feed("1")
+    a, b = site.url("/a"), site.url("/b")
+    for interval, waits in ((60.0, 60.0), (7 * LONGEST, INTERVAL), (None, INTERVAL)):
+        desk.fetcher.follow([a, b], {} if interval is None else {a: interval})
+        desk.look()
+        due = {feed.url: feed.due - (feed.fetched or 0.0) for feed in desk.fetcher.feeds()}
+        assert due == {a: interval or INTERVAL, b: INTERVAL}
+        assert desk.fetcher.due_in() == pytest.approx(waits, abs=5)
+        desk.now += 8 * LONGEST
+    # A shorter interval counts from the last fetch.
+    desk.fetcher.follow([a], {a: 7 * LONGEST})
+    desk.look()
+    desk.now += 100
+    assert desk.look() == []
+    desk.fetcher.follow([a], {a: 60.0})
+    assert desk.fetcher.due_in() == 0
+    assert desk.look() == [("ok", 0)]
+
+
+def test_politeness_comes_before_the_interval_of_a_feed(site: Site, desk: Desk) -> None:
+    a = site.url("/a")
+    site.replies["/a"] = 200, {}, feed("1")
+    desk.fetcher.follow([a], {a: 60.0})
+    desk.look()
+    desk.now += 61
+    site.replies["/a"] = 503, {"Retry-After": "4000"}, b""
+    assert desk.look() == [("error", 0)]
+    assert desk.fetcher.due_in() == 4000
+    desk.now += 4001
+    site.replies["/a"] = 500, {}, b""
+    desk.look()
+    assert 4 * 60 * 0.75 <= (desk.fetcher.due_in() or 0.0) <= 4 * 60
+    desk.fetcher.follow([a], {a: 7 * LONGEST})
+    desk.now += 4 * 60
+    desk.look()
+    assert 7 * LONGEST * 0.75 <= (desk.fetcher.due_in() or 0.0) <= 7 * LONGEST, "not more often than it was"
+
+
 def test_gone_stops_until_followed_anew(site: Site, desk: Desk) -> None:
     site.replies["/a"] = 410, {}, b""
     desk.fetcher.follow([site.url("/a")])

@@ -20,6 +20,7 @@ from tidings.cli.match import match
 from tidings.cli.network import network
 from tidings.cli.relay import relay
 from tidings.cli.remote.define import define
+from tidings.cli.remote.sources import sources
 from tidings.cli.run import run
 from tidings.cli.serve import serve
 from tidings.cli.token import token
@@ -76,6 +77,7 @@ for command in (
     relay,
     token,
     define,
+    sources,
     backup,
     restore,
     demo,

@@ -21,7 +21,9 @@ def network() -> None:
     NETWORK is a folder with nodes.csv and edges.csv (or one of them), the same as .parquet, a .graphml file, or a folder
     that Network.save has written. Nodes have the columns id, where and cost; edges have source, target, where and cost.
     The columns where and cost are optional, and so is the file of nodes: without it the nodes are those that edges name.
-    An event passes a node or an edge if it satisfies the expression in the column where.
+    An event passes a node or an edge if it satisfies the expression in the column where, and the labels in a column that is
+    named after a match function: overlap, subset or superset, with labels as 'sport; news' held against the event's
+    attribute labels, or overlap:topics for its attribute topics.
     """
 
 

@@ -79,7 +79,8 @@ def notification_lines(rows: Iterable[Mapping[str, Any]], names: EventNames) -> 
         if row["verdict"] != "match":
             line.append(f"  {row['verdict']}: {row['message']}", style="yellow")
         for name, value in row["bindings"] or ():
-            line.append(f"  ?{name} ", style="cyan")
+            sign = "" if "." in name else "?"  # what is no variable, such as the cost of a path, has a dot
+            line.append(f"  {sign}{name} ", style="cyan")
             line.append(brief(value))
         shown = [value for _, value in row["bindings"] or ()]
         line.append(f"  ({names.label(row, shown)})", style="dim")

@@ -19,7 +19,7 @@ from tidings.errors import TidingsError
 if TYPE_CHECKING:
     from tidings.service.store.registry import Registry
 
-ROLES = ("subscriber", "publisher", "relay", "admin")
+ROLES = ("subscriber", "publisher", "delegate", "relay", "admin")
 
 
 @click.group()
@@ -39,7 +39,7 @@ def token() -> None:
     type=click.Choice(ROLES),
     default="subscriber",
     show_default=True,
-    help="A subscriber has subscriptions and sees only its own; a publisher sends events and follows feeds; a relay asks for what its own subscribers need; an admin may do and"
+    help="A subscriber has subscriptions and sees only its own; a publisher sends events and follows feeds; a delegate subscribes for users who have no tokens, publishes, and replaces the taxonomy and the prefixes; a relay asks for what its own subscribers need; an admin may do and"
     " see everything.",
 )
 @click.option(
@@ -48,7 +48,7 @@ def token() -> None:
     show_default=True,
     type=click.IntRange(0),
     metavar="N",
-    help="How many subscriptions it may have at a time.",
+    help="How many subscriptions it may have at a time; of a delegate, each of its users.",
 )
 @click.option(
     "--events-per-second",
@@ -103,6 +103,7 @@ def add(
     Example:
       tidings token add 'news desk'
       tidings token add crawler --role publisher --events-per-second 5000
+      tidings token add website --role delegate
       tidings token add 'relay in Lyon' --role relay --only "WHERE region = 'fr'"
     """
     with _registry(data, store) as registry:

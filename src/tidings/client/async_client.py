@@ -47,10 +47,11 @@ class AsyncClient(Connection):
         address: str = "http://localhost:8750",
         token: str | None = None,
         *,
+        user: str | None = None,
         timeout: float = 30.0,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        super().__init__(address)
+        super().__init__(address, user)
         self._http = httpx.AsyncClient(transport=transport, **self._options(token, timeout))
         self._streams: WeakSet[AsyncGenerator[Notification, None]] = WeakSet()
 
@@ -120,12 +121,12 @@ class AsyncClient(Connection):
         return await self._do(calls.export())
 
     async def subscriptions(
-        self, *, state: str | None = None, search: str = "", tag: str = ""
+        self, *, state: str | None = None, search: str = "", tag: str = "", user: str | None = None
     ) -> AsyncGenerator[Subscription, None]:
-        """The caller's subscriptions, newest first."""
+        """The caller's subscriptions, newest first; of a delegate those of all its users, or of this one."""
         cursor = None
         while True:
-            page = await self._do(calls.subscriptions(state, search, tag, cursor))
+            page = await self._do(calls.subscriptions(state, search, tag, user, cursor))
             for subscription in page.items:
                 yield subscription
             if (cursor := page.next) is None:
@@ -234,9 +235,16 @@ class AsyncClient(Connection):
         published. Subscriptions over tables take no part."""
         return await self._do(calls.match(event, format, source))
 
-    async def follow(self, url: str, *, title: str = "") -> Source:
-        """Follows a feed: its items are events from now on."""
-        return await self._do(calls.follow(url, title))
+    async def follow(self, url: str, *, title: str = "", interval: float | None = None) -> Source:
+        """Follows a feed: its items are events from now on. `interval` is in seconds, from a minute to a week; without it
+        the service's own. One that is followed already stays as it is."""
+        return await self._do(calls.follow(url, title, interval))
+
+    async def change_source(
+        self, url: str, *, title: str | None = None, interval: float | Literal["default"] | None = None
+    ) -> Source:
+        """Changes a followed feed; what is None stays. An `interval` of "default" is that of the service."""
+        return await self._do(calls.change_source(url, title, interval))
 
     async def follow_opml(self, document: str | bytes) -> Mapping[str, Any]:
         """Follows all feeds of an OPML file; how many were added, known and refused."""

@@ -175,9 +175,11 @@ def export() -> Call[list[dict[str, Any]]]:
     return Call("GET", "/api/subscriptions.ndjson", list, repeatable=True, is_lines=True)
 
 
-def subscriptions(state: str | None, search: str, tag: str, cursor: str | None) -> Call[Page[Subscription]]:
-    params = {"state": state, "search": search or None, "tag": tag or None, "cursor": cursor, "limit": 200}
-    return _get("/api/subscriptions", _page(Subscription.read), params)
+def subscriptions(
+    state: str | None, search: str, tag: str, user: str | None, cursor: str | None
+) -> Call[Page[Subscription]]:
+    params = {"state": state, "search": search or None, "tag": tag or None, "user": user}
+    return _get("/api/subscriptions", _page(Subscription.read), {**params, "cursor": cursor, "limit": 200})
 
 
 def subscription(id: str) -> Call[Subscription]:
@@ -365,8 +367,17 @@ def cancel_backtest(id: str) -> Call[BacktestState]:
     return Call("DELETE", f"/api/backtests/{quote(id, safe='')}", BacktestState.read, repeatable=True)
 
 
-def follow(url: str, title: str) -> Call[Source]:
-    return _json("POST", "/api/sources", {"url": url, "title": title}, Source.read, repeatable=True)
+def follow(url: str, title: str, interval: float | None) -> Call[Source]:
+    own = {} if interval is None else {"interval": interval}
+    return _json("POST", "/api/sources", {"url": url, "title": title, **own}, Source.read, repeatable=True)
+
+
+def change_source(url: str, title: str | None, interval: float | Literal["default"] | None) -> Call[Source]:
+    changes: dict[str, Any] = {} if title is None else {"title": title}
+    if interval is not None:
+        changes["interval"] = None if interval == "default" else interval
+    call = _json("PATCH", "/api/sources", changes, Source.read, repeatable=True)
+    return replace(call, params={"url": url})
 
 
 def follow_opml(document: str | bytes) -> Call[Mapping[str, Any]]:

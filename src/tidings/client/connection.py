@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any, TypeVar
+from copy import copy
+from typing import Any, Self, TypeVar
 
 import httpx
 
@@ -20,11 +21,18 @@ class Connection:
 
     _patience = httpx.Timeout(10.0, read=60.0)
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, user: str | None = None) -> None:
         self.address = address.rstrip("/")
         if not self.address.startswith(("http://", "https://")):
             raise ServiceError(f"{address!r} is no address of a service; give one as http://localhost:8750")
         self._tickets: dict[str, str] = {}
+        self.user = None if user is None else _checked(user)
+
+    def for_user(self, user: str) -> Self:
+        """A client for a user of the delegate whose token this one has. It shares the connections, which this one closes."""
+        client = copy(self)
+        client.user, client._tickets = _checked(user), {}  # a ticket would open what is another user's
+        return client
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.address!r})"
@@ -61,13 +69,13 @@ class Connection:
             return [id_of(given)]
         return [id_of(subscription) for subscription in given]
 
-    @staticmethod
-    def _request(call: Call[Any]) -> dict[str, Any]:
+    def _request(self, call: Call[Any]) -> dict[str, Any]:
+        user = {} if self.user is None else {"Tidings-User": self.user.encode()}
         return {
             "method": call.method,
             "url": call.path,
             "params": call.params or None,
-            "headers": dict(call.headers),
+            "headers": {**call.headers, **user},
             "content": call.content,
         }
 
@@ -93,3 +101,10 @@ class Connection:
     def _away(self, error: httpx.TransportError) -> ServiceError:
         why = str(error) or type(error).__name__
         return ServiceError(f"the service at {self.address} does not answer ({why}); is it running?")
+
+
+def _checked(user: str) -> str:
+    """The user; refused here if no header can have it."""
+    if user and user.isprintable() and user == user.strip():
+        return user
+    raise ServiceError(f"{user[:40]!r} is no user; give a text that can be printed, without blanks around it")

@@ -70,7 +70,8 @@ _TIME = {"convert": _moment}
 @dataclass(frozen=True, slots=True)
 class Subscription(_Answer):
     """A subscription. `ticket` is set only in the answer to `subscribe`, `webhook_secret` where a webhook was set; keep
-    them. `revision` counts its changes. `reason` says why one with the state "unanswerable" cannot be matched."""
+    them. `revision` counts its changes. `reason` says why one with the state "unanswerable" cannot be matched. `user` is set of
+    those of a delegate's users."""
 
     id: str
     text: str
@@ -87,6 +88,7 @@ class Subscription(_Answer):
     revision: int = 0
     reason: str | None = None
     tags: list[str] = field(default_factory=list)
+    user: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +130,11 @@ class Notification(_Answer):
     def verdict(self) -> str:
         """The same as `kind`, by the name that it has in `tidings.Notification`."""
         return self.kind
+
+    @property
+    def cost(self) -> float | None:
+        """The cost of the cheapest valid path, of a subscription at a node of a network that has costs."""
+        return next((float(value) for name, value in self.bindings.items() if name.endswith(".cost")), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +181,7 @@ class Matches(_Answer):
 
 @dataclass(frozen=True, slots=True)
 class Source(_Answer):
-    """A followed feed, with its fetch state."""
+    """A followed feed, with its fetch state. `interval` is in seconds; None: that of the service."""
 
     url: str
     title: str
@@ -184,6 +191,7 @@ class Source(_Answer):
     due: datetime | None = field(default=None, metadata=_TIME)
     failures: int = 0
     gone: bool = False
+    interval: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

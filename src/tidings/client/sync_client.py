@@ -39,17 +39,19 @@ T = TypeVar("T")
 class Client(Connection):
     """A client of the service at an address. `token` is needed where the service is not open; `transport` is for
     tests. The client keeps the tickets of the subscriptions that it made, so that it can renew and cancel them;
-    another client gives them as `ticket`, or has the owner's token."""
+    another client gives them as `ticket`, or has the owner's token. With the token of a delegate, `user` names the user whom
+    it acts for; without one it sees what all users of the delegate have."""
 
     def __init__(
         self,
         address: str = "http://localhost:8750",
         token: str | None = None,
         *,
+        user: str | None = None,
         timeout: float = 30.0,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        super().__init__(address)
+        super().__init__(address, user)
         self._http = httpx.Client(transport=transport, **self._options(token, timeout))
 
     def close(self) -> None:
@@ -114,12 +116,12 @@ class Client(Connection):
         return self._do(calls.export())
 
     def subscriptions(
-        self, *, state: str | None = None, search: str = "", tag: str = ""
+        self, *, state: str | None = None, search: str = "", tag: str = "", user: str | None = None
     ) -> Iterator[Subscription]:
-        """The caller's subscriptions, newest first."""
+        """The caller's subscriptions, newest first; of a delegate those of all its users, or of this one."""
         cursor = None
         while True:
-            page = self._do(calls.subscriptions(state, search, tag, cursor))
+            page = self._do(calls.subscriptions(state, search, tag, user, cursor))
             yield from page.items
             if (cursor := page.next) is None:
                 return
@@ -218,9 +220,16 @@ class Client(Connection):
         published. Subscriptions over tables take no part."""
         return self._do(calls.match(event, format, source))
 
-    def follow(self, url: str, *, title: str = "") -> Source:
-        """Follows a feed: its items are events from now on."""
-        return self._do(calls.follow(url, title))
+    def follow(self, url: str, *, title: str = "", interval: float | None = None) -> Source:
+        """Follows a feed: its items are events from now on. `interval` is in seconds, from a minute to a week; without it
+        the service's own. One that is followed already stays as it is."""
+        return self._do(calls.follow(url, title, interval))
+
+    def change_source(
+        self, url: str, *, title: str | None = None, interval: float | Literal["default"] | None = None
+    ) -> Source:
+        """Changes a followed feed; what is None stays. An `interval` of "default" is that of the service."""
+        return self._do(calls.change_source(url, title, interval))
 
     def follow_opml(self, document: str | bytes) -> Mapping[str, Any]:
         """Follows all feeds of an OPML file; how many were added, known and refused."""

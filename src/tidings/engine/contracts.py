@@ -133,6 +133,14 @@ class Checker(Protocol):
         """Writes the rows into a folder that is there, without pickles."""
 
 
+class RemarkingChecker(Checker, Protocol):
+    """A checker that has something to say about pairs that match, beside their bindings."""
+
+    def remarks(self, batch: Batch, pairs: Pairs, rows: np.ndarray) -> dict[int, dict[str, str]]:
+        """By the position of a pair what its notification says among its bindings; the names are no variables'. It is called
+        for answers alone, and a pair is no other answer by it."""
+
+
 class Stateful(Protocol):
     """Subscriptions of a kind that keeps state, by their ids."""
 

@@ -14,7 +14,7 @@ parser, and pairs that a later step has to look at, are ever Python objects. Eve
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,7 @@ import pyarrow as pa
 from tidings.engine.plan import RESIDUALS
 from tidings.engine.snapshot import Snapshot
 from tidings.model.batch import Batch, check_columns
-from tidings.model.notification import NOTIFICATION_SCHEMA, Notification, error_table, to_table
+from tidings.model.notification import BINDINGS, NOTIFICATION_SCHEMA, Notification, error_table, to_table
 from tidings.model.pairs import Pairs
 
 
@@ -130,22 +130,35 @@ def _rank(batch: Batch, pairs: Pairs) -> np.ndarray:
 
 def notifications(batch: Batch, index: Snapshot, pairs: Pairs) -> Iterator[pa.Table]:
     """The pairs as notifications, in a table for each source of bindings."""
+    remarks = index.remarks(batch, pairs)
     for where, source, numbers in batch.bindings.split(pairs.binding):
-        yield _table(batch, index, pairs.take(where), source.texts(numbers))
+        yield _table(batch, index, pairs.take(where), _remarked(source.texts(numbers), where, remarks))
     plain = pairs.binding < 0
     if plain.any():
         rest = pairs if plain.all() else pairs.take(plain)
-        yield _table(batch, index, rest, None)
+        bindings = _no_bindings(len(rest))
+        yield _table(batch, index, rest, _remarked(bindings, np.flatnonzero(plain), remarks))
 
 
-def _table(batch: Batch, index: Snapshot, pairs: Pairs, bindings: pa.MapArray | None) -> pa.Table:
+def _remarked(
+    bindings: pa.MapArray, positions: np.ndarray, remarks: Mapping[int, Mapping[str, str]]
+) -> pa.MapArray:
+    """The bindings of the pairs at these positions, with what checkers say about them."""
+    if not remarks:
+        return bindings
+    said = [remarks.get(position, {}) for position in positions.tolist()]
+    rows = zip(bindings.to_pylist(), said, strict=True)
+    return pa.array([[*bound, *remark.items()] for bound, remark in rows], BINDINGS)
+
+
+def _table(batch: Batch, index: Snapshot, pairs: Pairs, bindings: pa.MapArray) -> pa.Table:
     rows = pa.array(pairs.event)
     columns = {
         "subscription": index.subscriptions.ids(pairs.subscription),
         "source": batch.texts("source").take(rows),
         "event": batch.texts("id").take(rows),
         "verdict": pa.repeat("match", len(pairs)),
-        "bindings": _no_bindings(len(pairs)) if bindings is None else bindings,
+        "bindings": bindings,
     }
     doubtful = pairs.doubt >= 0
     if doubtful.any():
@@ -156,8 +169,7 @@ def _table(batch: Batch, index: Snapshot, pairs: Pairs, bindings: pa.MapArray | 
 
 
 def _no_bindings(count: int) -> pa.MapArray:
-    kind = NOTIFICATION_SCHEMA.field("bindings").type
-    nothing = pa.array([], kind.key_type), pa.array([], kind.item_type)
+    nothing = pa.array([], BINDINGS.key_type), pa.array([], BINDINGS.item_type)
     return pa.MapArray.from_arrays(pa.array(np.zeros(count + 1, dtype=np.int32)), *nothing)
 
 
@@ -167,5 +179,6 @@ def match_one(batch: Batch, index: Snapshot, source: str, event: str) -> list[No
     A batch pays for its tables once for thousands of events; an event that comes by itself would wait for them longer
     than for its matches.
     """
-    ids = index.subscriptions.id_list(matched(batch, index).subscription.tolist())
-    return [Notification(id, source, event, "match", {}) for id in ids]
+    pairs = matched(batch, index)
+    ids, remarks = index.subscriptions.id_list(pairs.subscription.tolist()), index.remarks(batch, pairs)
+    return [Notification(id, source, event, "match", remarks.get(i, {})) for i, id in enumerate(ids)]

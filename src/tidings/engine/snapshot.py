@@ -7,10 +7,11 @@ is added later is not found by it, though checkers are shared and grow.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
-from tidings.engine.contracts import Checker
+from tidings.engine.contracts import Checker, RemarkingChecker
 from tidings.engine.segment import OwnedFinder
 from tidings.engine.subscriptions import Subscriptions, take_split
 from tidings.engine.way_rows import WayRows
@@ -32,6 +33,13 @@ class OwnedChecker:
         rows = self.rows.find(pairs.subscription, pairs.way)
         return self.checker.check(batch, pairs, rows) if (rows >= 0).any() else pairs
 
+    def remarks(self, batch: Batch, pairs: Pairs) -> dict[int, dict[str, str]]:
+        """What the checker has to say about pairs that match, by their positions."""
+        if not len(pairs) or not hasattr(self.checker, "remarks"):
+            return {}
+        checker = cast(RemarkingChecker, self.checker)
+        return checker.remarks(batch, pairs, self.rows.find(pairs.subscription, pairs.way))
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
@@ -49,6 +57,14 @@ class Snapshot:
     is_plain: bool
     """Whether it has filters alone, perhaps at places in networks: then an event needs no table."""
     events_at_once: int
+
+    def remarks(self, batch: Batch, pairs: Pairs) -> dict[int, dict[str, str]]:
+        """What all checkers say about pairs that match, by their positions."""
+        remarks: dict[int, dict[str, str]] = {}
+        for checker in self.checkers:
+            for position, remark in checker.remarks(batch, pairs).items():
+                remarks[position] = {**remarks.get(position, {}), **remark}
+        return remarks
 
     def has_several(self, subscription: np.ndarray) -> np.ndarray:
         if self.several is None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import SimpleQueue
@@ -40,6 +40,14 @@ def is_address(url: str) -> bool:
         return parts.scheme in ("http", "https") and bool(parts.hostname)
     except ValueError:
         return False
+
+
+def paced(feed: Feed, interval: float) -> Feed:
+    """A feed whose next fetch is within its interval, which may have become shorter since the last one. One that fails
+    waits as long as its server, or the back-off, says."""
+    if feed.fetched is None or feed.failures or feed.due <= feed.fetched + interval:
+        return feed
+    return replace(feed, due=feed.fetched + interval)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +92,13 @@ class Fetcher:
         self._host_interval = host_interval
         self._max_bytes = max_bytes
         self._random = random.Random(seed)
+        self._intervals: Mapping[str, float] = {}
         self._asked: dict[str, float] = {}  # host -> when its last request was sent
 
-    def follow(self, urls: Iterable[str]) -> None:
-        """Follows exactly these feeds from now on. The state of other feeds is kept for when they are followed again."""
-        urls = list(dict.fromkeys(urls))
+    def follow(self, urls: Iterable[str], intervals: Mapping[str, float] | None = None) -> None:
+        """Follows exactly these feeds from now on, those in `intervals` at intervals of their own. The state of other feeds
+        is kept for when they are followed again."""
+        urls, self._intervals = list(dict.fromkeys(urls)), dict(intervals or {})
         for url in urls:
             if not is_address(url):
                 raise TidingsError(
@@ -102,7 +112,7 @@ class Fetcher:
 
     def feeds(self) -> list[Feed]:
         """The followed feeds and their states."""
-        return self._states.followed()
+        return [paced(feed, self._interval_of(feed)) for feed in self._states.followed()]
 
     def due_in(self) -> float | None:
         """Seconds until a feed is due, 0 if one is; None if there is none to wait for."""
@@ -187,18 +197,27 @@ class Fetcher:
             title = channel_title(result.events[0])[:_TITLE] if result.events else ""
             read = FeedCounts(title, len(new), len(new))
             feed = replace(
-                feed, address=answer.address, due=now + self._interval, failures=0, error=None, fetched=now
+                feed,
+                address=answer.address,
+                due=now + self._interval_of(feed),
+                failures=0,
+                error=None,
+                fetched=now,
             )
             if answer.status == "ok":
                 feed = replace(feed, etag=answer.etag, modified=answer.modified)
         else:
             failures = feed.failures + 1
             feed = replace(feed, failures=failures, error=answer.error, gone=answer.status == "gone")
-            feed = replace(feed, due=now + (answer.retry_after or self._back_off(failures)))
+            wait = answer.retry_after or self._back_off(failures, self._interval_of(feed))
+            feed = replace(feed, due=now + wait)
         self._states.save(feed, [event.id for event in result.events], now, read)
         return FeedResult(feed.url, answer.status, len(new), answer.error)
 
-    def _back_off(self, failures: int) -> float:
-        """Twice as long after every failure, up to a day, and never all feeds at the same moment."""
-        delay = min(self._interval * 2.0 ** min(failures, 32), LONGEST)
+    def _interval_of(self, feed: Feed) -> float:
+        return self._intervals.get(feed.url, self._interval)
+
+    def _back_off(self, failures: int, interval: float) -> float:
+        """Twice as long after every failure, up to a day or the interval, and never all feeds at the same moment."""
+        delay = min(interval * 2.0 ** min(failures, 32), max(LONGEST, interval))
         return delay * self._random.uniform(0.75, 1.0)

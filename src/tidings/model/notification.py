@@ -14,6 +14,8 @@ import pyarrow as pa
 
 CHANGES = pa.list_(pa.struct([("table", pa.string()), ("change", pa.string()), ("row", pa.string())]))
 BINDINGS = pa.map_(pa.string(), pa.string())
+COST = ".cost"
+"""How the name of a binding ends that is the cost of a path in a network: "exchange.cost". No variable has a dot."""
 NOTIFICATION_SCHEMA = pa.schema(
     [
         ("subscription", pa.string()),
@@ -54,6 +56,11 @@ class Notification:
     part: str | None = None
     sequence: int | None = None
     changes: tuple[RowChange, ...] = ()
+
+    @property
+    def cost(self) -> float | None:
+        """The cost of the cheapest valid path, of a subscription at a node of a network that has costs."""
+        return next((float(text) for name, text in self.bindings.items() if name.endswith(COST)), None)
 
     @classmethod
     def from_table(cls, table: pa.Table) -> Iterator[Notification]:

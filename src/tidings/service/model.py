@@ -38,20 +38,23 @@ LIVING: Final = (State.ACTIVE, State.PAUSED, State.UNANSWERABLE)  # those that h
 
 
 class Role(StrEnum):
-    """What a token is good for. An admin may everything."""
+    """What a token is good for. An admin may everything; a delegate acts for users who have no tokens."""
 
     ADMIN = "admin"
+    DELEGATE = "delegate"
     PUBLISHER = "publisher"
     SUBSCRIBER = "subscriber"
     RELAY = "relay"
 
 
-READERS: Final = (Role.ADMIN, Role.SUBSCRIBER)  # those that have subscriptions
+READERS: Final = (Role.ADMIN, Role.SUBSCRIBER, Role.DELEGATE)  # those that have subscriptions
+PUBLISHERS: Final = (Role.ADMIN, Role.PUBLISHER, Role.DELEGATE)  # those that publish and follow feeds
 
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """A subscription with its state and validity. `owner` is the id of a token, "" where nobody has one."""
+    """A subscription with its state and validity. `owner` is the id of a token, also with a
+    delegate's user (`owners.py`), "" where nobody has one."""
 
     id: str
     text: str
@@ -114,6 +117,7 @@ class Source:
     title: str
     owner: str
     added: float
+    interval: float | None = None  # seconds from one fetch to the next; None: that of the service
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,8 +264,9 @@ NO_SLICES = RecordedSlices(Position(-1, -1, -1), 0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """The author of a request. `token` is the id of the token, "" without one: an open service needs none, but a
-    subscription without an owner is changed by its ticket alone."""
+    """The author of a request. `token` is the owner of what it makes and sees: the id of the token, also with the user whom a
+    delegate acts for (`owners.py`); "" without one: an open service needs none, but a subscription without an owner is
+    changed by its ticket alone."""
 
     name: str
     role: Role

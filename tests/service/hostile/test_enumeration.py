@@ -42,19 +42,26 @@ ASKED = [
 class Neighbours:
     """Mine, and another's that is active, paused, cancelled."""
 
-    def __init__(self, served: Served) -> None:
+    def __init__(self, served: Served, *, by_delegate: bool) -> None:
         self.served, grant = served, served.service.access.grant
         self.tokens = {
             name: {"Authorization": f"Bearer {grant(name, Role.SUBSCRIBER, requests_per_second=1e6)[1]}"}
             for name in ("me", "other")
         }
+        delegate = {
+            "Authorization": f"Bearer {grant('site', Role.DELEGATE, requests_per_second=1e6)[1]}",
+        }
+        if by_delegate:  # both are users of one token, whose names begin alike
+            users = {"me": "4", "other": "42"}
+            self.tokens = {who: {**delegate, "Tidings-User": user} for who, user in users.items()}
         self.mine = self.begin("me")
         self.others = {state: self.begin("other") for state in ("active", "paused", "cancelled")}
         other, http = self.tokens["other"], served.http
         http.post(f"/api/subscriptions/{self.others['paused']['id']}/pause", json={}, headers=other)
         http.delete(f"/api/subscriptions/{self.others['cancelled']['id']}", headers=other)
         _, publisher = grant("publisher", Role.PUBLISHER)
-        http.post("/api/events", json={"a": 1}, headers={"Authorization": f"Bearer {publisher}"})
+        event = {"a": 1, "by_delegate": by_delegate}  # the same one twice would be a duplicate
+        http.post("/api/events", json=event, headers={"Authorization": f"Bearer {publisher}"})
         notifications: list[Any] = []
         while not notifications:
             notifications = http.get(
@@ -76,9 +83,9 @@ class Neighbours:
         return self.served.http.request(method, path, json=body, headers=headers)
 
 
-@pytest.fixture(scope="module")
-def neighbours(guarded: Served) -> Neighbours:
-    return Neighbours(guarded)
+@pytest.fixture(scope="module", params=[False, True], ids=["tokens", "users"])
+def neighbours(guarded: Served, request: pytest.FixtureRequest) -> Neighbours:
+    return Neighbours(guarded, by_delegate=request.param)
 
 
 def seen(answer: httpx.Response, id: str) -> tuple[int, dict[str, str], str]:
@@ -127,7 +134,7 @@ def test_guessing_tickets_tells_nothing_either(
 
 def test_the_same_by_xmlrpc(neighbours: Neighbours) -> None:
     never, other = new_id("s"), neighbours.begin("other")["id"]
-    headers = [("Authorization", neighbours.tokens["me"]["Authorization"])]
+    headers = list(neighbours.tokens["me"].items())
     proxy = xmlrpc.client.ServerProxy(f"{neighbours.served.url}/xmlrpc", headers=headers)
     for name in ("renew", "unsubscribe", "notifications"):
         for parameters in ((), ("",), ("tkt_guess",)):

@@ -1,7 +1,8 @@
 """Who may do what, as one table over all routes: a route that is not in it fails the test that looks for it.
 
 A row says what is sent, and what the answer is to nobody, a publisher, a subscriber, a stranger (another subscriber)
-and an admin. `{id}` is a subscription of the subscriber, `{nid}` a notification of it.
+and an admin. `{id}` is a subscription of the subscriber, `{nid}` a notification of it. The subscriber is a user of a delegate, so
+the delegate and another of its users are in the table too.
 """
 
 from __future__ import annotations
@@ -32,11 +33,35 @@ class Row(NamedTuple):
     query: str = ""
     kind: str = "application/json"
 
+    @property
+    def user(self) -> int:
+        """To another user of a delegate: as to a stranger."""
+        return self.stranger
+
+    @property
+    def delegate(self) -> int:
+        """To a delegate without a user, who has the subscription's: what a publisher or a subscriber may, but subscribe."""
+        if self.route in OF_DELEGATES:
+            return OF_DELEGATES[self.route]
+        return self.publisher if self.subscriber == 403 else self.subscriber
+
+    @property
+    def named(self) -> int:
+        """To an admin who names a user: nothing, wherever a token is needed."""
+        return 403 if self.nobody == 401 else self.nobody
+
 
 TEXT = {"text": "WHERE a = 1"}
 RELAY = "n" + "a" * 20
 EVENT = {"source": "roles", "a": 1}
 FORM = "application/x-www-form-urlencoded"
+OF_DELEGATES = {
+    "PUT /api/taxonomy": 200,
+    "PUT /api/prefixes": 200,
+    "POST /api/subscriptions": 422,  # for whom?
+    "POST /api/sources": 200,  # it is followed already
+    "DELETE /api/subscriptions/{id}": 410,  # by its user already
+}
 ROWS = [
     # route                                             nobody publisher subscriber stranger admin
     Row("GET /health", 200, 200, 200, 200, 200),
@@ -67,6 +92,7 @@ ROWS = [
     Row("POST /api/sources/fetch", 401, 404, 403, 403, 404, None, "?url=http://nobody.invalid/"),
     Row("POST /api/sources/opml", 401, 200, 403, 403, 200, b"<opml version='2.0'><body/></opml>", "", "text/x-opml"),
     Row("GET /api/sources.opml", 401, 200, 200, 200, 200),
+    Row("PATCH /api/sources", 401, 404, 403, 403, 404, {"interval": 3600}, "?url=http://nobody.invalid/"),
     Row("DELETE /api/sources", 401, 404, 403, 403, 404, None, "?url=http://nobody.invalid/"),
     Row("GET /api/tokens", 401, 403, 403, 403, 200),
     Row("POST /api/tokens", 401, 403, 403, 403, 201, {"name": "n", "role": "subscriber"}),
@@ -126,7 +152,7 @@ ROWS = [
     *(
         Row(f"POST {path}", 401, 403, 403, 403, 403, b"text=WHERE+a=1&url=http://a.invalid/&kind=application/json", "", FORM)
         for path in (
-            "/publish", "/sources", "/sources/fetch", "/sources/opml", "/sources/remove", "/tokens", "/tokens/revoke", "/subscriptions", "/subscriptions/new",
+            "/publish", "/sources", "/sources/fetch", "/sources/interval", "/sources/opml", "/sources/remove", "/tokens", "/tokens/revoke", "/subscriptions", "/subscriptions/new",
             "/subscriptions/{id}/renew", "/subscriptions/{id}/{word}", "/subscriptions/{id}/edit", "/subscriptions/{id}/compare",
             "/events/match", "/notifications/read",
             "/subscriptions/{id}/read", "/subscriptions/{id}/notifications/{notification}/star",
@@ -135,7 +161,7 @@ ROWS = [
 ]  # fmt: skip
 # Last, because they change what the others look at.
 ORDER = sorted(ROWS, key=lambda row: row.route == "DELETE /api/subscriptions/{id}")
-WHO = ("nobody", "publisher", "stranger", "subscriber", "admin")
+WHO = ("nobody", "publisher", "stranger", "user", "named", "subscriber", "delegate", "admin")
 
 
 class House(NamedTuple):
@@ -171,13 +197,16 @@ def house(guarded: Served) -> House:
     grant, headers = guarded.service.access.grant, {"nobody": {}}
     roles = {
         "publisher": Role.PUBLISHER,
-        "subscriber": Role.SUBSCRIBER,
+        "delegate": Role.DELEGATE,
         "stranger": Role.SUBSCRIBER,
         "admin": Role.ADMIN,
     }
     for who, role in roles.items():
         secret = grant(who, role, requests_per_second=1e6)[1]
         headers[who] = {"Authorization": f"Bearer {secret}"}
+    headers["subscriber"] = {**headers["delegate"], "Tidings-User": "42"}
+    headers["user"] = {**headers["delegate"], "Tidings-User": "4"}
+    headers["named"] = {**headers["admin"], "Tidings-User": "42"}
     http = guarded.http
     made = http.post("/api/subscriptions", json={"text": "WHERE topic = 'x'"}, headers=headers["subscriber"])
     id = made.json()["id"]

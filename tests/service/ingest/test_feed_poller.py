@@ -139,6 +139,23 @@ def test_new_items_are_events(site: Site, desk: Desk) -> None:
     assert health.due == desk.now + 900
 
 
+def test_a_source_has_an_interval_of_its_own(site: Site, desk: Desk) -> None:
+    url = site.url("/a")
+    site.replies["/a"] = 200, {}, feed("1")
+    desk.follow(url)
+    assert desk.health()[url].due == desk.now + 900
+    desk.list = [Source(url, "", "", 0.0, 60.0)]
+    assert desk.health()[url].due == desk.now + 60
+    desk.now += 61
+    desk.feed_poller.wake()
+    assert desk.looks.get(timeout=20) == [FeedResult(url, "ok", 0)]
+    desk.list = [Source(url, "", "", 0.0, 86_400.0)]
+    desk.now += 61
+    desk.feed_poller.wake()
+    assert desk.looks.get(timeout=20) == [FeedResult(url, "ok", 0)], "the fetch that was due already"
+    assert desk.health()[url].due == desk.now + 86_400
+
+
 def test_a_source_that_was_added_is_looked_at_soon(site: Site, desk: Desk) -> None:
     site.replies["/a"] = site.replies["/b"] = 200, {}, feed("1")
     a, b = site.url("/a"), site.url("/b")

@@ -17,6 +17,7 @@ from sqlalchemy import text
 from tests.postgresql import Server
 from tests.service.store.batches import batch, notification_row, subscription
 from tests.service.store.conftest import Stores
+from tidings.service.model import Source
 from tidings.service.settings import Settings
 from tidings.service.store import mailbox, registry, tables
 from tidings.service.store.database import StoreError, open_database, open_mailbox, open_registry, open_stores
@@ -58,6 +59,20 @@ def test_opening_again_keeps_everything(stores: Stores) -> None:
     again = open_registry(stores.settings)
     assert again.find("a") is not None
     again.close()
+
+
+def test_sources_from_before_intervals_have_that_of_the_service(empty: Settings) -> None:
+    database = open_database(empty, "registry", new=True)
+    with database.writing() as connection:
+        database.create(connection, "0006")
+        connection.execute(
+            text("INSERT INTO sources (url, title, owner, added) VALUES ('http://a/', 'A', 'me', 2)")
+        )
+    database.close()
+    opened = open_registry(empty)
+    assert opened.sources() == [Source("http://a/", "A", "me", 2.0, None)]
+    assert opened.change_source(Source("http://a/", "A", "me", 2.0, 60.0))
+    opened.close()
 
 
 def test_a_mailbox_from_before_blocks_is_taken_over(empty: Settings) -> None:

@@ -149,6 +149,34 @@ def test_a_page_is_of_an_owner_a_state_or_a_search(registry: Registry) -> None:
     assert set(registry.counts("nobody").values()) == {0}
 
 
+def test_a_delegate_has_what_all_of_its_users_have(registry: Registry) -> None:
+    owners = [
+        "tabz/4",
+        "tabz/42",
+        "tabz/4/2",
+        "tabz/é",
+        "tabz/",
+        "tabz",
+        "tab/4",
+        "taba/4",
+        "tac/4",
+        "tabzz/4",
+        "tabz%/4",
+    ]
+    owners += ["TABZ", "(relay) tabz n1", "(service)", "", "tabz/(service)", "tabz/Z", "tabz/_"]
+    registry.add_many([subscription(f"s{number}", owner=owner) for number, owner in enumerate(owners)])
+    for delegate in ("tabz/", "tab/", "taba/", "tac/", "td/"):
+        mine = {f"s{number}" for number, owner in enumerate(owners) if owner.startswith(delegate)}
+        assert set(ids(registry.page(owner=delegate))) == mine
+        assert set(registry.titles(owner=delegate, limit=100)) == mine
+        assert set(registry.ids(owner=delegate, states=list(State), limit=100)) == mine
+        assert {found.id for found in registry.active_texts([f"s{n}" for n in range(18)], delegate)} == mine
+        assert registry.counts(delegate)[State.ACTIVE] == len(mine)
+        assert {found.id for portion in registry.standing(delegate) for found in portion} == mine
+    for number, owner in enumerate(owners[:4]):
+        assert ids(registry.page(owner=owner)) == [f"s{number}"]
+
+
 def test_those_whose_time_is_over_come_soonest_first(registry: Registry) -> None:
     registry.add_many(
         [
@@ -215,6 +243,9 @@ def test_sources_are_followed_once(registry: Registry) -> None:
     assert registry.add_source(Source("http://b/", "B", "", 1.0))
     assert registry.sources() == [Source("http://b/", "B", "", 1.0), source]
     assert registry.sources(limit=1) == [Source("http://b/", "B", "", 1.0)]
+    assert registry.change_source(Source("http://b/", "C", "other", 9.0, 60.5))
+    assert registry.source("http://b/") == Source("http://b/", "C", "", 1.0, 60.5)
+    assert not registry.change_source(Source("http://none/", "C", "", 9.0))
     assert registry.sources(after=(1.0, "http://b/"), limit=5) == [source]
     assert (registry.source(source.url), registry.source("http://none/")) == (source, None)
     assert (registry.count_sources(source.owner), registry.count_sources("nobody")) == (1, 0)

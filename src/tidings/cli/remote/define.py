@@ -2,39 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tidings.cli import terminal
-from tidings.errors import TidingsError
+from tidings.cli.remote.service_options import connect, of_service
 
 if TYPE_CHECKING:
-    from tidings.client import Client, Definition
+    from tidings.client import Definition
 
 _FORMATS = {".nt": "nt", ".rdf": "rdfxml", ".xml": "rdfxml", ".owl": "rdfxml", ".jsonld": "jsonld"}
 _ACTIONS = ("add_node", "add_edge", "remove_node", "remove_edge", "set_where")
 
 
-def _of_service(command: Callable[..., Any]) -> Callable[..., Any]:
-    service = click.option(
-        "--service",
-        default="http://localhost:8750",
-        show_default=True,
-        metavar="URL",
-        help="The address of the service.",
-    )
-    token = click.option(
-        "--token",
-        envvar="TIDINGS_TOKEN",
-        metavar="TOKEN",
-        help="An admin's token; by default that of the environment variable TIDINGS_TOKEN.",
-    )
-    return service(token(command))
-
-
+_SERVICE = of_service("An admin's")
 _REPLACES = click.option(
     "--replaces",
     type=click.IntRange(0),
@@ -54,10 +37,10 @@ def define() -> None:
 
 
 @define.command("list")
-@_of_service
+@_SERVICE
 def list_(service: str, token: str | None) -> None:
     """List the taxonomy, the prefixes and the networks, with their versions."""
-    with _client(service, token) as client:
+    with connect(service, token) as client:
         found = client.definitions()
     if not found:
         terminal.note("There is neither a taxonomy nor a network, and no prefix but the built-in ones.")
@@ -68,7 +51,7 @@ def list_(service: str, token: str | None) -> None:
 @define.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @_REPLACES
-@_of_service
+@_SERVICE
 def taxonomy(file: Path, replaces: int | None, service: str, token: str | None) -> None:
     """Replace the taxonomy by the one in FILE.
 
@@ -80,14 +63,14 @@ def taxonomy(file: Path, replaces: int | None, service: str, token: str | None) 
       tidings define taxonomy taxonomy.ttl --service https://tidings.example.org --replaces 3
     """
     format = _FORMATS.get(file.suffix.lower(), "turtle")
-    with _client(service, token) as client:
+    with connect(service, token) as client:
         _report(client.set_taxonomy(file.read_bytes(), format=format, replaces=replaces))
 
 
 @define.command()
 @click.argument("prefixes", nargs=-1, metavar="[NAME=IRI]...")
 @_REPLACES
-@_of_service
+@_SERVICE
 def prefixes(prefixes: tuple[str, ...], replaces: int | None, service: str, token: str | None) -> None:
     """Replace all prefixes except the built-in ones.
 
@@ -97,7 +80,7 @@ def prefixes(prefixes: tuple[str, ...], replaces: int | None, service: str, toke
     """
     from tidings.cli.subscriptions import prefix_options
 
-    with _client(service, token) as client:
+    with connect(service, token) as client:
         _report(client.set_prefixes(prefix_options(prefixes), replaces=replaces))
 
 
@@ -105,7 +88,7 @@ def prefixes(prefixes: tuple[str, ...], replaces: int | None, service: str, toke
 @click.argument("name")
 @click.argument("path", type=click.Path(exists=True, path_type=Path))
 @_REPLACES
-@_of_service
+@_SERVICE
 def network(name: str, path: Path, replaces: int | None, service: str, token: str | None) -> None:
     """Add the network at PATH under NAME, or replace the one with this NAME.
 
@@ -118,9 +101,7 @@ def network(name: str, path: Path, replaces: int | None, service: str, token: st
     from tidings.kinds.networks.files.sources import read_network
 
     read = read_network(path)
-    if read.match != "expression":
-        raise TidingsError(f"{path} matches by labels; a network with expressions can be sent")
-    with _client(service, token) as client:
+    with connect(service, token) as client:
         _report(client.set_network(name, read, replaces=replaces))
 
 
@@ -132,7 +113,7 @@ def network(name: str, path: Path, replaces: int | None, service: str, token: st
     "--cost", type=click.FloatRange(0), metavar="COST", help="The cost of the node or edge that is added."
 )
 @_REPLACES
-@_of_service
+@_SERVICE
 def change(
     name: str,
     action: str,
@@ -165,14 +146,8 @@ def change(
         if ends is None:
             raise click.UsageError(f"--cost is of what is added, not of {action}; leave it out.")
         given = [*given, *[None] * (ends + 1 - len(given)), cost]
-    with _client(service, token) as client:
+    with connect(service, token) as client:
         _report(client.change_network(name, [(action, given)], replaces=replaces))
-
-
-def _client(service: str, token: str | None) -> Client:
-    from tidings.client import Client
-
-    return Client(service, token, timeout=600.0)
 
 
 def _named(definition: Definition) -> str:

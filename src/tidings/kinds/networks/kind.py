@@ -22,6 +22,7 @@ from tidings.language.likely_mistakes import missing_node
 from tidings.language.query import KindCondition, Via
 from tidings.model.batch import Batch
 from tidings.model.explanation import Clause
+from tidings.model.notification import COST
 from tidings.model.pairs import Pairs
 
 
@@ -102,6 +103,31 @@ class Places:
                 node = places[rows[i]].node
                 keep[i] = node in network and network.number(node) in reached[int(event[i])]
         return keep
+
+    def remarks(self, batch: Batch, pairs: Pairs, rows: np.ndarray) -> dict[int, dict[str, str]]:
+        """By the position of a pair at a place in a network with costs the cost of the cheapest valid path: `NETWORK.cost`."""
+        networks = {via.network for via in self._places}
+        costly = {
+            name: network
+            for name in networks
+            if (network := self._networks.get(name)) is not None and network.has_costs
+        }
+        if not costly:
+            return {}
+        places, waiting = list(self._places), dict[tuple[str, int], dict[int, str]]()
+        for i in np.flatnonzero((rows >= 0) & (pairs.doubt < 0)).tolist():
+            if (via := places[rows[i]]).network in costly:
+                waiting.setdefault((via.network, int(pairs.event[i])), {})[i] = via.node
+        remarks = {}
+        for (name, event), nodes in waiting.items():
+            source, attributes = batch.source(event), batch.attributes(event)
+            if source is None or source not in costly[name] or attributes is None:
+                continue
+            costs = costly[name].costs(source, attributes, nodes.values())
+            for i, node in nodes.items():
+                if node in costs:
+                    remarks[i] = {f"{name}{COST}": f"{costs[node]:.15g}"}
+        return remarks
 
     def save(self, folder: Path) -> None:
         (folder / "places.json").write_text(json.dumps([list(astuple(via)) for via in self._places]))

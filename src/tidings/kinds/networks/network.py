@@ -158,6 +158,18 @@ class Network:
         with self._lock:
             return islice(Ranking(self._now(), self._id(source), event), k)
 
+    @property
+    def has_costs(self) -> bool:
+        """Whether a node or an edge has a cost."""
+        with self._lock:
+            return self._now().has_costs
+
+    def costs(self, source: str, event: Mapping[str, Any], nodes: Iterable[str]) -> dict[str, float]:
+        """The cost of the cheapest valid path to each of these nodes that the event reaches."""
+        with self._lock:
+            ranking = Ranking(self._now(), self._id(source), event)
+        return ranking.until(set(nodes))
+
     def path(self, source: str, event: Mapping[str, Any], node: str) -> list[PathStep] | None:
         """The steps of a valid path by which the event gets to the node; None if there is none."""
         with self._lock:

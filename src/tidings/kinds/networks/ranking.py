@@ -6,7 +6,7 @@ a product of factors from 0 to 1, give -log(factor) as the cost: the cheapest wa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,17 @@ class Ranking(Iterator[tuple[str, float]]):
             if owner >= 0:
                 return snapshot.name(owner), cost
         raise StopIteration
+
+    def until(self, wanted: Collection[str]) -> dict[str, float]:
+        """The costs of those of these nodes that are reached. It ends with the last of them."""
+        found: dict[str, float] = {}
+        for name, cost in self:
+            if name in wanted:
+                found[name] = cost
+                if len(found) == len(wanted):
+                    break
+        self._walk.close()
+        return found
 
     def _accept(self, entity: int, space: Space) -> None:
         push(entity, self._costs, space)

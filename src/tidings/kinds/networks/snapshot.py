@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,13 @@ class NetworkSnapshot:
         """Whether ids are in topological order, each a group of its own."""
         wiring = self.wiring
         return bool((wiring.group[: wiring.base] == np.arange(wiring.base)).all())
+
+    @cached_property
+    def has_costs(self) -> bool:
+        """Whether a path may cost anything."""
+        wiring = self.wiring
+        costs = wiring.weight[: wiring.size], wiring.cost, wiring.link_cost[: wiring.links]
+        return any(bool(column.any()) for column in costs)
 
     def name(self, number: int) -> str:
         return self._names[number]

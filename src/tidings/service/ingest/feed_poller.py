@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol
 
 from tidings.errors import TidingsError
 from tidings.feeds.addresses import guarded_client
-from tidings.feeds.fetch import HOST_INTERVAL, FeedResult, Fetcher, is_address
+from tidings.feeds.fetch import HOST_INTERVAL, FeedResult, Fetcher, is_address, paced
 from tidings.feeds.states import Feed, FeedCounts, FeedStates
 from tidings.model.event import Event
 from tidings.service.ingest.log_writer import LogWriter
@@ -52,7 +52,7 @@ class SourceHealth(NamedTuple):
 
 
 class FeedPoller:
-    """The polling thread; call `wake` after a source was added or removed."""
+    """The polling thread; call `wake` after a source was added, changed or removed."""
 
     def __init__(
         self,
@@ -102,6 +102,7 @@ class FeedPoller:
             elif (feed := known.get(source.url)) is None:
                 found.append(SourceHealth(source, None, None, None, 0, False))
             else:
+                feed = paced(feed, source.interval or self._settings.feed_interval)
                 due = None if feed.gone else feed.due
                 read = counts.get(source.url, FeedCounts())
                 found.append(
@@ -142,8 +143,9 @@ class FeedPoller:
         ) as fetcher:
             while not self._stopping:
                 self._wake.clear()
-                urls = [source.url for source in self._registry.sources()]
-                fetcher.follow(url for url in urls if is_address(url))
+                sources = [source for source in self._registry.sources() if is_address(source.url)]
+                own = {source.url: source.interval for source in sources if source.interval is not None}
+                fetcher.follow([source.url for source in sources], own)
                 while not self._wanted.empty():
                     fetcher.hasten(self._wanted.get())
                 results = fetcher.fetch_due(_PER_HOST)

@@ -13,11 +13,13 @@ from operator import attrgetter
 from typing import Any, Final, TypeVar
 
 from sqlalchemy import (
+    Column,
     ColumnElement,
     Connection,
     Executable,
     Select,
     Table,
+    and_,
     bindparam,
     case,
     delete,
@@ -45,11 +47,12 @@ from tidings.service.model import (
     Subscription,
     Token,
 )
+from tidings.service.owners import is_of_all_users, owns
 from tidings.service.store import tables
 from tidings.service.store.tables import clean
 from tidings.service.store.transactions import Database, insert_columns
 
-HEAD: Final = "0006"
+HEAD: Final = "0007"
 LONGEST_URL: Final = 2_000  # bytes; PostgreSQL has no more than 2,704 in an index
 _PORTION = 10_000
 _MARKED = 1_000  # rows that one statement names
@@ -182,7 +185,9 @@ class Registry:
         query = select(kept.id, kept.title, kept.text, kept.owner, kept.state).where(kept.id.in_(ids))
         # By ids alone: with the owner, SQLite looks through all that the owner has.
         found = self._all(query, tuple) if ids else []
-        return [ActiveText(*texts) for *texts, of, state in found if (of, state) == (owner, State.ACTIVE)]
+        return [
+            ActiveText(*texts) for *texts, of, state in found if owns(owner, of) and state == State.ACTIVE
+        ]
 
     def counts(self, owner: str | None) -> dict[State, int]:
         kept = tables.subscriptions.c
@@ -296,11 +301,9 @@ class Registry:
         return self._all(select(*_SUBSCRIPTION).where(tables.subscriptions.c.owner == owner), _subscription)
 
     def count_living(self, prefix: str) -> int:
-        """How many subscriptions are not over whose owner begins so. The last character of the prefix is a letter: databases
-        agree on the order of letters, so that they can use the index."""
-        owner, end = tables.subscriptions.c.owner, prefix[:-1] + chr(ord(prefix[-1]) + 1)
-        mine = owner >= prefix, owner < end, owner.startswith(prefix, autoescape=True)
-        query = select(func.count()).where(*mine, tables.subscriptions.c.state.in_(LIVING))
+        """How many subscriptions are not over whose owner begins so."""
+        kept = tables.subscriptions.c
+        query = select(func.count()).where(_begins(kept.owner, prefix), kept.state.in_(LIVING))
         with self._database.reading() as connection:
             return int(connection.execute(query).scalar_one())
 
@@ -484,6 +487,14 @@ class Registry:
         with self._database.writing() as connection:
             return connection.execute(statement.returning(tables.sources.c.url)).first() is not None
 
+    def change_source(self, source: Source) -> bool:
+        """Stores the title and the interval of a source; whether there is one with its address."""
+        kept = tables.sources
+        values = {"title": source.title, "interval": source.interval}
+        with self._database.writing() as connection:
+            changed = connection.execute(update(kept).where(kept.c.url == source.url).values(values))
+            return bool(changed.rowcount)
+
     def remove_source(self, url: str) -> bool:
         """Removes a source; whether there was one."""
         with self._database.writing() as connection:
@@ -579,9 +590,19 @@ class Registry:
 
 
 def _owned_by(owner: str | None) -> ColumnElement[bool]:
-    """Whether a subscription is of this owner, or of any that is not hidden."""
+    """Whether a subscription is of this owner, as `owns` says, or of any that is not hidden."""
     kept = tables.subscriptions.c
-    return kept.owner.not_like(f"{HIDDEN}%") if owner is None else kept.owner == owner
+    if owner is None:
+        return kept.owner.not_like(f"{HIDDEN}%")
+    return _begins(kept.owner, owner) if is_of_all_users(owner) else kept.owner == owner
+
+
+def _begins(column: Column[Any], prefix: str) -> ColumnElement[bool]:
+    """Whether a text begins so. Databases agree on the order of letters and digits alone, so the range in which they use the
+    index is that of the prefix up to such a one; after z there is none."""
+    begin = prefix.rstrip("/z")
+    end = begin[:-1] + chr(ord(begin[-1]) + 1)
+    return and_(column >= begin, column < end, column.startswith(prefix, autoescape=True))
 
 
 _FIELDS = attrgetter(*(column.name for column in _SUBSCRIPTION))

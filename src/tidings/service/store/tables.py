@@ -141,6 +141,7 @@ sources = Table(
     Column("title", CleanText, nullable=False),
     Column("owner", CleanText, nullable=False),
     Column("added", Double, nullable=False),
+    Column("interval", Double),
     Index("sources_added", "added", "url"),
     Index("sources_owner", "owner"),
 )

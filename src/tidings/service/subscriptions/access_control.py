@@ -2,7 +2,8 @@
 
 A principal comes from `Authorization: Bearer`, from a signed session that nobody has logged out of, or, on an open
 service, without credentials. A subscription that a principal may not see gives the same answer as one that does not exist. A
-ticket is valid for the one subscription that it was made for.
+ticket is valid for the one subscription that it was made for. A delegate's token gives the principals of its users (`owners.py`):
+quotas are of each of them, rates and scope of the token.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from tidings.errors import TidingsError
-from tidings.service.model import LIVING, Principal, Role, Subscription, Token
+from tidings.service.model import LIVING, PUBLISHERS, READERS, Principal, Role, Subscription, Token
+from tidings.service.owners import HEADER, check_user, owner_of, owns, token_of, user_of
 from tidings.service.settings import DAY, Settings
 from tidings.service.subscriptions import tickets
 
@@ -37,6 +40,10 @@ _WRONG_TICKETS = (0.1, 5.0)  # a second, and at once, for each subscription
 _WEBHOOK_TESTS = (0.1, 3.0)
 _FETCHES = (1 / 30, 1.0)  # of one feed
 _OPEN = Principal("", Role.ADMIN)
+_HAVE = {  # the roles that have a role
+    Role.SUBSCRIBER: READERS,
+    Role.PUBLISHER: PUBLISHERS,
+}
 STREAMS_OF_ONE = 200  # open at once, of one token
 
 
@@ -129,8 +136,25 @@ class AccessControl:
 
     # Who it is
 
-    def principal(self, authorization: str | None = None, session: str | None = None) -> Principal:
-        """The principal of a request with this Authorization header or, without one, this session."""
+    def principal(
+        self, authorization: str | None = None, session: str | None = None, user: str | None = None
+    ) -> Principal:
+        """The principal of a request with this Authorization header or, without one, this session; if a user is named, on
+        behalf of that user."""
+        found = self._principal(authorization, session)
+        return found if user is None else self.on_behalf(found, user)
+
+    def on_behalf(self, principal: Principal, user: str) -> Principal:
+        """A delegate's user, who is a subscriber. Forbidden to any other role."""
+        if principal.role is not Role.DELEGATE:
+            raise Forbidden(
+                f"to act for a user takes a token with the role {Role.DELEGATE.value}, and"
+                f" {_described(principal)}; leave the user out, or use another token"
+            )
+        owner = owner_of(token_of(principal.token), check_user(user))
+        return replace(principal, role=Role.SUBSCRIBER, token=owner)
+
+    def _principal(self, authorization: str | None, session: str | None) -> Principal:
         if authorization:
             scheme, _, secret = authorization.partition(" ")
             if scheme.lower() != "bearer" or not secret.strip():
@@ -177,7 +201,8 @@ class AccessControl:
 
     def _used_by(self, token: Token, session: str = "") -> Principal:
         self._used[token.id] = self._clock()
-        return Principal(token.name, token.role, token.id, session)
+        owner = owner_of(token.id) if token.role is Role.DELEGATE else token.id
+        return Principal(token.name, token.role, owner, session)
 
     def grant(
         self,
@@ -213,17 +238,16 @@ class AccessControl:
     # What it may
 
     def need(self, principal: Principal, role: Role) -> None:
-        """Refuses a principal without this role. An admin has every role."""
-        if principal.role not in (role, Role.ADMIN):
+        """Refuses a principal without this role. An admin has every role, a delegate those of publishers and subscribers."""
+        if principal.role not in _HAVE.get(role, (role, Role.ADMIN)):
             raise Forbidden(
-                f"this takes the role {role.value}, and the token {principal.name!r} has the role"
-                f" {principal.role.value}; use another token"
+                f"this takes the role {role.value}, and {_described(principal)}; use another token"
             )
 
     def may_see(self, principal: Principal, subscription: Subscription) -> bool:
         if principal.role is Role.ADMIN:
             return True
-        return bool(principal.token) and principal.token == subscription.owner
+        return bool(principal.token) and owns(principal.token, subscription.owner)
 
     def may_change(self, principal: Principal, subscription: Subscription, ticket: str | None) -> bool:
         """Whether a principal may change a subscription: with the token of the owner or of an admin, or with the
@@ -256,7 +280,7 @@ class AccessControl:
         """Whether the principal of a long request would still be let in."""
         if principal.session in self._ended:
             return False
-        return not principal.token or self._by_id(principal.token) is not None
+        return not principal.token or self._token(principal) is not None
 
     # How much
 
@@ -264,18 +288,18 @@ class AccessControl:
     def streaming(self, principal: Principal) -> Iterator[None]:
         """Counts a stream while it is open."""
         with self._lock:
-            self._streams[principal.token] += 1
+            self._streams[token_of(principal.token)] += 1
         try:
             yield
         finally:
             with self._lock:
-                self._streams[principal.token] -= 1
+                self._streams[token_of(principal.token)] -= 1
                 self._streams += Counter()  # without those that have none
 
     def check_streams(self, principal: Principal) -> None:
         """Refuses a stream beyond the limits: each stream holds a connection."""
         with self._lock:
-            mine, all_of_them = self._streams[principal.token], self._streams.total()
+            mine, all_of_them = self._streams[token_of(principal.token)], self._streams.total()
         if all_of_them >= self.max_streams or (principal.token and mine >= STREAMS_OF_ONE):
             raise TooMany(
                 "too many streams are open; close some, or ask for several subscriptions in one", 5.0
@@ -283,55 +307,55 @@ class AccessControl:
 
     def count_request(self, principal: Principal) -> None:
         """Takes one of the token's requests; TooMany when there is none left."""
-        token = self._by_id(principal.token)
+        token = self._token(principal)
         if token is not None:
             rate = token.requests_per_second
             self._take(("requests", token.id), 1, rate, max(1.0, rate * _BURST), "too many requests")
 
     def count_events(self, principal: Principal, events: int) -> None:
         """Takes events of the token's rate; TooMany while it is overdrawn. With 0 it only checks."""
-        token = self._by_id(principal.token)
+        token = self._token(principal)
         if token is not None:
             rate = token.events_per_second
             self._take(("events", token.id), events, rate, max(1.0, rate * _BURST), "too many events")
 
     def check_quota(self, principal: Principal, more: int = 1) -> None:
         """Refuses a subscription beyond the quota of the token."""
-        token = self._by_id(principal.token)
+        token = self._token(principal)
         if token is None:
             return
-        held = self._held(token)
+        held = self._held(principal)
         if held + more > token.subscriptions:
             raise OverQuota(
-                f"the token {token.name!r} has {held:,} subscriptions and may have {token.subscriptions:,};"
+                f"{_named(principal)} has {held:,} subscriptions and may have {token.subscriptions:,};"
                 " cancel some, or ask an admin for more"
             )
 
     def scope(self, principal: Principal) -> str:
         """The scope of the token; empty if it may ask for everything."""
-        token = self._by_id(principal.token)
+        token = self._token(principal)
         return "" if token is None else token.scope
 
     def subscription_quota(self, principal: Principal) -> int | None:
         """How many subscriptions the token may have; None if there is no quota."""
-        token = self._by_id(principal.token)
+        token = self._token(principal)
         return None if token is None else token.subscriptions
 
     def subscriptions_left(self, principal: Principal) -> int | None:
         """How many more subscriptions the token may have; None if there is no quota."""
-        token = self._by_id(principal.token)
-        return None if token is None else max(0, token.subscriptions - self._held(token))
+        token = self._token(principal)
+        return None if token is None else max(0, token.subscriptions - self._held(principal))
 
-    def _held(self, token: Token) -> int:
-        counts = self._registry.counts(token.id)
+    def _held(self, principal: Principal) -> int:
+        counts = self._registry.counts(principal.token)
         return sum(counts.get(state, 0) for state in LIVING)
 
     def sources_left(self, principal: Principal) -> int | None:
         """How many more sources the token may follow; None if there is no quota."""
-        token = self._by_id(principal.token)
+        token = self._token(principal)
         if token is None:
             return None
-        return max(0, token.sources - self._registry.count_sources(token.id))
+        return max(0, token.sources - self._registry.count_sources(principal.token))
 
     def _take(self, key: Hashable, amount: float, rate: float, burst: float, what: str) -> None:
         now = self._clock()
@@ -347,6 +371,9 @@ class AccessControl:
     def _by_secret(self, secret: str) -> Token | None:
         hashed = tickets.digest(secret)
         return self._fresh(hashed, lambda: self._registry.token(hashed))
+
+    def _token(self, principal: Principal) -> Token | None:
+        return self._by_id(token_of(principal.token))
 
     def _by_id(self, id: str) -> Token | None:
         if not id:
@@ -407,6 +434,19 @@ def grant(
     )
     registry.add_token(token)
     return token, secret
+
+
+def _named(principal: Principal) -> str:
+    user = user_of(principal.token)
+    return f"the token {principal.name!r}" if user is None else f"the user {user!r} of {principal.name!r}"
+
+
+def _described(principal: Principal) -> str:
+    if not principal.token:
+        return "this request has no token"
+    if user_of(principal.token) is not None:
+        return f"{_named(principal)} has the role {principal.role.value}: without {HEADER} it is the delegate"
+    return f"{_named(principal)} has the role {principal.role.value}"
 
 
 def read_key(path: Path) -> bytes:

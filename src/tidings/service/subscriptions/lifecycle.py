@@ -23,6 +23,7 @@ from tidings.errors import SubscriptionError, TidingsError
 from tidings.feeds.addresses import check_url
 from tidings.service.matching.index_writer import IndexTimeout, IndexWriter
 from tidings.service.model import LIVING, Delivery, Principal, Role, State, Subscription
+from tidings.service.owners import HEADER, UserError, is_of_all_users, owns
 from tidings.service.settings import Settings
 from tidings.service.store.registry import Conflict, Registry
 from tidings.service.subscriptions import tickets
@@ -169,6 +170,10 @@ class Lifecycle:
         """A new subscription, checked and not yet stored; `begin` stores it. One of many gets no warnings about events, which
         take time."""
         self._access.need(principal, Role.SUBSCRIBER)
+        if is_of_all_users(principal.token):
+            raise UserError(
+                f"the token {principal.name!r} subscribes for its users; name one by the header {HEADER}"
+            )
         scope = "" if one_of_many else self._access.scope(principal)
         warnings = self._check(text, about_events=not one_of_many, scope=scope)
         self._scopes.check(principal, text)
@@ -458,8 +463,8 @@ class Lifecycle:
         if old.state is not State.EXPIRED or new.state is not State.ACTIVE or not principal.token:
             return self._registry.update(new)
         with self._counting:
-            if principal.token == old.owner:
-                self._access.check_quota(principal)
+            if owns(principal.token, old.owner):
+                self._access.check_quota(replace(principal, token=old.owner))
             return self._registry.update(new)
 
     def changeable(self, principal: Principal, id: str, ticket: str | None) -> Subscription:

@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from tests.service.conftest import Running, Served
+from tidings import Client, Event, Network
 from tidings.service.model import Role
 from tidings.storage import versions
 
@@ -242,3 +243,21 @@ def test_what_was_sent_stays_until_other_files_are_given(
     with running() as served:  # the taxonomy was sent; it needs no file
         assert found(served) == {"taxonomy": 2}
         assert served.http.get("/api/taxonomy").json()["classes"] == 3
+
+
+def test_notifications_have_the_cost_of_the_cheapest_path(served: Served) -> None:
+    network = Network()
+    network.add_node("p")
+    network.add_node("dear", cost=5)
+    network.add_node("cheap", "topic = 'a'", cost=1.25)
+    for middle in ("dear", "cheap"):
+        network.add_edge("p", middle)
+    network.add_node("n")
+    network.add_edge("dear", "n")
+    network.add_edge("cheap", "n", cost=0.25)
+    with Client(served.url) as client:
+        client.set_network("priced", network)
+        mine = client.subscribe("WHERE x = 1 VIA priced AT 'n'")
+        client.publish(Event("p", {"x": 1, "topic": "a"}))
+        notification = next(client.listen(mine, after=0))
+    assert (notification.cost, notification.bindings) == (1.5, {"priced.cost": "1.5"})

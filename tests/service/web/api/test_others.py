@@ -8,8 +8,12 @@ import xmlrpc.client
 
 import feedparser
 import pytest
+from click.testing import CliRunner
 
 from tests.service.conftest import Served
+from tidings import Client
+from tidings.cli import main
+from tidings.client import ServiceError
 from tidings.service.model import Role
 from tidings.service.web.api import models
 
@@ -92,6 +96,48 @@ def test_followed_listed_exported_unfollowed(served: Served) -> None:
     served.http.delete("/api/sources", params={"url": url})
 
 
+def test_an_interval_is_set_and_changed_over_http_python_and_the_command_line(served: Served) -> None:
+    url, client = "https://feeds.example.org/own.xml", Client(served.url)
+    assert client.follow(url, title="Own", interval=3600).interval == 3600
+    assert client.follow(url, interval=60).interval == 3600, "it is followed already"
+    assert client.change_source(url, interval=600).interval == 600
+    assert client.change_source(url, title="Our").interval == 600
+    assert client.change_source(url, interval="default").interval is None
+    assert next(one for one in client.sources() if one.url == url).title == "Our"
+    for wrong in (59, 604_801, 0, -1, "x"):
+        for method, sent in (("PATCH", {}), ("POST", {"url": f"{url}?new"})):
+            answer = served.http.request(
+                method, "/api/sources", params={"url": url}, json={**sent, "interval": wrong}
+            )
+            assert answer.status_code == 422, (method, wrong)
+    runner = CliRunner()
+    for arguments, said in (
+        (["change", url, "--every", "7200"], f"{url} (Our), every 7,200 seconds"),
+        (["list"], "every 7,200 seconds"),
+        (["follow", url, "--every", "60"], "It is followed already"),
+        (["change", url, "--default"], f"{url} (Our)"),
+        (["unfollow", url], "is not followed any more"),
+    ):
+        done = runner.invoke(main, ["sources", *arguments, "--service", served.url])
+        assert said in done.output, done.output
+        assert "every" not in done.output or "--default" not in arguments
+    refused = runner.invoke(main, ["sources", "change", url, "--every", "60", "--service", served.url])
+    assert refused.exit_code == 1
+    assert "no feed is followed at this address" in refused.output
+
+
+def test_a_source_is_changed_by_who_follows_it(guarded: Served) -> None:
+    url, access = "https://feeds.example.org/whose.xml", guarded.service.access
+    mine, other = (Client(guarded.url, access.grant(name, Role.PUBLISHER)[1]) for name in ("me", "other"))
+    mine.follow(url)
+    with pytest.raises(ServiceError, match="followed for somebody else"):
+        other.change_source(url, interval=60)
+    assert mine.change_source(url, interval=60).interval == 60
+    admin = Client(guarded.url, access.grant("a", Role.ADMIN)[1])
+    assert admin.change_source(url, interval=90).interval == 90
+    mine.unfollow(url)
+
+
 def test_sources_come_in_pages(guarded: Served) -> None:
     _, secret = guarded.service.access.grant("reader", Role.PUBLISHER)
     mine = {"Authorization": f"Bearer {secret}"}
@@ -131,7 +177,7 @@ def test_the_page_of_sources_has_pages(served: Served, monkeypatch: pytest.Monke
         seen += text
         found = re.search(r'href="(\?after=[^"]+)"', text)
         address = f"/sources{html.unescape(found[1])}" if found else ""
-    assert all(seen.count(f'value="{url}"') == 1 for url in urls)
+    assert all(seen.count(f'href="{url}"') == 1 for url in urls)
     for url in urls:
         served.http.delete("/api/sources", params={"url": url})
 

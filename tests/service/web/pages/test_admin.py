@@ -73,7 +73,15 @@ def test_a_feed_is_fetched_at_once_removed_and_taken_back(house: Served) -> None
     assert "is being fetched" in form(visitor, "/sources", "/sources/fetch", url=url).text
     until(lambda: source()["items"] == 3)
     assert form(visitor, "/sources", "/sources/fetch", url=url).status_code == 429
+    assert (
+        "interval was set" in form(visitor, "/sources", "/sources/interval", url=url, interval="3600.0").text
+    )
+    assert source()["interval"] == 3600
+    assert source()["every"] == "1 hour"
+    assert "choose one" in form(visitor, "/sources", "/sources/interval", url=url, interval="often").text
+    assert form(visitor, "/sources", "/sources/interval", url=url, interval="5").status_code == 422
     page = form(visitor, "/sources", "/sources/remove", url=url)
+    assert 'name="interval" value="3600.0"' in page.text, "an undo gives it back"
     assert "was removed" in page.text
     assert ">Undo<" in page.text
     assert source_count(house) == 0

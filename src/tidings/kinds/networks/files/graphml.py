@@ -1,6 +1,6 @@
 """Reads GraphML into the two tables of a network.
 
-A node's and an edge's `where` and `cost` are data with these names; an undirected edge becomes two. Hyperedges and
+A node's and an edge's `where`, `cost` and labels are data with these names; an undirected edge becomes two. Hyperedges and
 graphs inside nodes are refused, and so are documents that nest deep, expand entities or are larger than `MAX_GRAPHML`.
 """
 
@@ -17,6 +17,7 @@ from lxml import etree
 from tidings.errors import EventError
 from tidings.formats.documents import safe_xml
 from tidings.kinds.networks.faults import NetworkError
+from tidings.kinds.networks.files.label_columns import label_columns
 from tidings.kinds.networks.files.sources import LocatedTable
 
 MAX_GRAPHML = 256 * 1024 * 1024
@@ -90,23 +91,25 @@ class _Graph:
 
     def _key(self, element: Any) -> None:
         name = element.get("attr.name") or element.get("id")
-        if name not in _DATA:
+        if name not in _DATA and not label_columns([name or ""]):
             return
         for kind in ("node", "edge") if element.get("for") in (None, "all") else (element.get("for"),):
             self._keys[f"{kind} {element.get('id')}"] = (kind, name)
+            if (columns := self._columns.get(kind)) is not None:
+                columns.setdefault(name, [None] * len(columns["line"]))
             default = next((child for child in element if etree.QName(child).localname == "default"), None)
             if default is not None and default.text:
                 self._defaults[kind, name] = default.text
 
     def _add(self, kind: str, element: Any) -> None:
-        data = {name: self._defaults.get((kind, name)) for name in _DATA}
+        data = {name: self._defaults.get((kind, name)) for name in self._columns[kind]}
         for child in element:
             if isinstance(child.tag, str) and etree.QName(child).localname == "data":
                 _, name = self._keys.get(f"{kind} {child.get('key')}", (kind, ""))
                 if name:
                     data[name] = (child.text or "").strip() or None
         for ends in self._ends(kind, element):
-            row = {**ends, **data, "line": element.sourceline}
+            row = {**data, **ends, "line": element.sourceline}
             for name, column in self._columns[kind].items():
                 column.append(row[name])
 

@@ -1,7 +1,7 @@
 """Reads a network from files: two tables in CSV or Parquet, GraphML, or a folder that `Network.save` has written.
 
-The tables are nodes (id, where, cost) and edges (source, target, where, cost); `where` and `cost` may be left out, and
-so may the nodes, which are then those that edges name. Tables are processed as columns; rows are examined only to find
+The tables are nodes (id, where, cost) and edges (source, target, where, cost), both also with columns of labels; all but the names
+may be left out, and so may the nodes, which are then those that edges name. Tables are processed as columns; rows are examined only to find
 the file and line of an error.
 """
 
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.errors import TidingsError, check_columns, nearest
 from tidings.kinds.networks.faults import NetworkError
+from tidings.kinds.networks.files.label_columns import label_columns, with_expressions
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,7 +48,11 @@ def read_network(path: str | Path) -> Network:
         nodes, edges = read_graphml(path)
     else:
         nodes, edges = _tables(path)
-    return _network(nodes, edges, str(path))
+    return _network(_without_labels(nodes), _without_labels(edges), str(path))
+
+
+def _without_labels(rows: LocatedTable) -> LocatedTable:
+    return LocatedTable(with_expressions(rows.table, rows.location), rows.location)
 
 
 def network_of_rows(nodes: Sequence[Mapping[str, Any]] | None, edges: Sequence[Mapping[str, Any]]) -> Network:
@@ -147,10 +152,13 @@ def _csv(path: Path, columns: tuple[str, ...], needed: tuple[str, ...]) -> Locat
     import pyarrow as pa
     import pyarrow.csv as pc
 
+    parsing = pc.ParseOptions(newlines_in_values=True)
     try:
+        with pc.open_csv(path, parse_options=parsing) as file:
+            columns += label_columns(file.schema.names)
         table = pc.read_csv(
             path,
-            parse_options=pc.ParseOptions(newlines_in_values=True),
+            parse_options=parsing,
             convert_options=pc.ConvertOptions(
                 column_types=dict.fromkeys(columns, pa.string()), strings_can_be_null=True, null_values=[""]
             ),
@@ -174,6 +182,7 @@ def _parquet(path: Path, columns: tuple[str, ...], needed: tuple[str, ...]) -> L
     try:
         names = pq.read_schema(path).names
         _check_columns(path, names, needed)
+        columns += label_columns(names)
         table = pq.read_table(path, columns=[name for name in columns if name in names])
     except (pa.ArrowException, OSError) as error:
         raise NetworkError(f"{path} is not readable as Parquet: {error}") from None
@@ -191,6 +200,8 @@ def _checked(path: Path, table: pa.Table, columns: tuple[str, ...], needed: tupl
         if name == "cost":
             if pa.types.is_string(kept[name].type):
                 kept = kept.set_column(position, name, pc.utf8_trim_whitespace(kept[name]))
+            continue
+        if pa.types.is_nested(kept[name].type) and label_columns([name]):
             continue
         try:
             kept = kept.set_column(position, name, kept[name].cast(pa.string()))

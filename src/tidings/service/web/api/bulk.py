@@ -21,6 +21,7 @@ from tidings.formats.strict_json import StrictJson
 from tidings.service import model
 from tidings.service.ingest.request_bodies import LINES
 from tidings.service.model import Role, State
+from tidings.service.owners import HEADER, UserError, user_of
 from tidings.service.store.transactions import StoreError
 from tidings.service.subscriptions.lifecycle import Subscribed, read_validity
 from tidings.service.web.api.callers import Caller, CurrentCaller, problems, router
@@ -116,6 +117,10 @@ def _prepared(caller: Caller, value: Any) -> Subscribed | TidingsError | Problem
         return value
     try:
         new = BulkSubscription.model_validate(value)
+        if new.user not in (None, user_of(caller.principal.token)):
+            return UserError(
+                f"this is of the user {new.user!r}; send it with the header {HEADER}: {new.user}"
+            )
         return caller.service.lifecycle.prepare(
             caller.principal,
             new.text,
@@ -196,4 +201,6 @@ def _line(subscription: model.Subscription, webhook: model.Delivery | None, now:
         "tags": list(subscription.tags),
         "state": "paused" if subscription.state is State.PAUSED else "active",
     }
+    if (user := user_of(subscription.owner)) is not None:
+        exported["user"] = user
     return dumps(exported) + b"\n"

@@ -17,6 +17,7 @@ from fastapi.security import HTTPBearer
 from starlette.concurrency import run_in_threadpool
 
 from tidings.service.model import Principal, Role
+from tidings.service.owners import HEADER, UserError
 from tidings.service.web.csrf import SESSION_COOKIE
 from tidings.service.web.problems import Problem
 
@@ -43,9 +44,33 @@ async def principal_of(request: Request) -> Principal:
     """The principal of a request. Looking up a token is kept off the event loop."""
     access = request.app.state.service.access
     authorization, session = request.headers.get("authorization"), request.cookies.get(SESSION_COOKIE)
+    user = _user_of(request)
     if authorization is None and session is None:
-        return access.principal()
-    return await run_in_threadpool(access.principal, authorization, session)
+        return access.principal(user=user)
+    return await run_in_threadpool(access.principal, authorization, session, user)
+
+
+def _user_of(request: Request) -> str | None:
+    """The user whom the request is for: a header is bytes, and here they are UTF-8."""
+    users = request.headers.getlist(HEADER)
+    if len(users) > 1:
+        raise UserError(f"the request names {len(users):,} users; send {HEADER} once")
+    try:
+        return users[0].encode("latin-1").decode() if users else None
+    except UnicodeDecodeError:
+        raise UserError(f"the user is not UTF-8; encode {HEADER} so") from None
+
+
+def _documented(
+    user: Annotated[
+        str | None,
+        Header(
+            alias=HEADER,
+            description="The user whom the request is for, as a delegate names its own. Only with the token of a delegate.",
+        ),
+    ] = None,
+) -> None:
+    """Describes the header of `principal_of` in the reference of the API."""
 
 
 async def caller(request: Request) -> Caller:
@@ -96,7 +121,8 @@ def _is_json(request: Request) -> bool:
 
 def router(tag: str) -> APIRouter:
     """A router of the API whose operations take a token."""
-    return APIRouter(prefix="/api", tags=[tag], route_class=JsonRoute, dependencies=[Security(bearer)])
+    dependencies = [Security(bearer), Depends(_documented)]
+    return APIRouter(prefix="/api", tags=[tag], route_class=JsonRoute, dependencies=dependencies)
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:

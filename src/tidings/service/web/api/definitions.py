@@ -1,5 +1,7 @@
 """Operations on what subscriptions refer to: the taxonomy, the prefixes, the networks; read by all, changed by admins.
 
+A delegate without a scope replaces the taxonomy and the prefixes: a content management system has those of its pages. With a scope
+it does not, because a class may then be made one of what the scope names.
 A version is an ETag: with If-Match, a definition is replaced only if it is still the one that was read.
 """
 
@@ -122,7 +124,7 @@ async def set_taxonomy(
     request: Request, response: Response, caller: CurrentCaller, if_match: IfMatch = None
 ) -> Definition:
     """RDFS in any RDF syntax. Events are matched by it from the next micro-batches on when the answer comes."""
-    caller.need(Role.ADMIN)
+    _need_definer(caller)
     body = await request.body()  # first: what nobody reads is not bounded
     replaces, kind = _replaces(if_match), request.headers.get("content-type", "").partition(";")[0].strip()
     if not ("/" in kind and is_rdf(kind)):
@@ -153,7 +155,7 @@ def set_prefixes(
     prefixes: dict[Text, Text],
     if_match: IfMatch = None,
 ) -> Definition:
-    caller.need(Role.ADMIN)
+    _need_definer(caller)
     made = caller.service.definitions.set_prefixes(caller.principal, prefixes, replaces=_replaces(if_match))
     return _made(caller, response, made)
 
@@ -207,6 +209,12 @@ def change_network(
         caller.principal, name, changes, replaces=_replaces(if_match)
     )
     return _made(caller, response, made)
+
+
+def _need_definer(caller: Caller) -> None:
+    caller.need(Role.DELEGATE)
+    if caller.principal.role is Role.DELEGATE:
+        caller.service.scopes.need_all(caller.principal)
 
 
 def _replaces(if_match: str | None) -> int | None:

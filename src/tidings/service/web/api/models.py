@@ -11,6 +11,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from tidings.service.matching.backtests import DAYS, MOST_DAYS
 from tidings.service.model import NotificationKind, Role, State
+from tidings.service.owners import LONGEST_USER
+from tidings.service.settings import DAY
 from tidings.service.subscriptions.lifecycle import MAX_TAG, MAX_TAGS, MAX_TEXT, MAX_TITLE
 
 MAX_URL = 2_000
@@ -111,6 +113,9 @@ class BulkSubscription(NewSubscription):
     """A line of the export is taken as it is; the new subscription has an id and a ticket of its own."""
 
     id: Text | None = Field(default=None, max_length=64, description="Of the export; it is not used.")
+    user: Text | None = Field(
+        default=None, max_length=LONGEST_USER, description="Of the export; no other than the caller's own."
+    )
     state: Literal["active", "paused"] = "active"
 
 
@@ -171,6 +176,9 @@ class Subscription(ResponseModel):
     feeds: FeedAddresses
     webhook: Webhook | None = None
     revision: int = Field(description="Counts its changes; an edit takes it as If-Match.")
+    user: str | None = Field(
+        default=None, description="Whose it is, of a delegate's users; null: no delegate's."
+    )
 
 
 class SubscriptionEdited(Subscription):
@@ -505,9 +513,29 @@ class TaxonomyAnswer(ResponseModel):
 # Sources
 
 
+Interval = Annotated[
+    float | None,
+    Field(
+        ge=60,
+        le=7 * DAY,
+        allow_inf_nan=False,
+        description="Seconds from one fetch to the next, a minute to a week; null: that of the service.",
+        examples=[3600],
+    ),
+]
+
+
 class NewSource(RequestModel):
     url: Address = Field(examples=["https://example.org/feed.xml"])
     title: Title = ""
+    interval: Interval = None
+
+
+class SourceChange(RequestModel):
+    """What changes; what is left out stays as it is."""
+
+    title: Title = Field(default_factory=str)
+    interval: Interval = None
 
 
 class Source(ResponseModel):
@@ -522,6 +550,9 @@ class Source(ResponseModel):
     feed_title: str = Field(default="", description="What the feed calls itself.")
     items: int = Field(default=0, description="How many items were taken as events.")
     new_items: int = Field(default=0, description="How many of them at the last fetch.")
+    interval: float | None = Field(
+        default=None, description="Seconds from one fetch to the next; null: that of the service."
+    )
 
 
 class SourcePage(ResponseModel):

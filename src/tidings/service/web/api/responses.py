@@ -13,6 +13,7 @@ from tidings.model.notification import RowChange
 from tidings.service import model
 from tidings.service.delivery.notification_json import notification_to_json
 from tidings.service.matching.backtests import Backtest
+from tidings.service.owners import user_of
 from tidings.service.settings import Settings
 from tidings.service.subscriptions.definitions import Definitions
 from tidings.service.subscriptions.preview import Reason
@@ -35,6 +36,7 @@ def subscription(
         feeds=feeds(given, settings),
         webhook=None if delivery is None else webhook(delivery),
         revision=given.revision,
+        user=user_of(given.owner),
     )
 
 

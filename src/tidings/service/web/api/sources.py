@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -22,7 +23,15 @@ from tidings.service.subscriptions.lifecycle import check_title
 from tidings.service.web.api import responses
 from tidings.service.web.api.callers import Caller, CurrentCaller, problems, router
 from tidings.service.web.api.cursors import Limit, PlaceCursor, link, place_cursor, read_place_cursor
-from tidings.service.web.api.models import MAX_URL, Imported, NewSource, Rejected, Source, SourcePage
+from tidings.service.web.api.models import (
+    MAX_URL,
+    Imported,
+    NewSource,
+    Rejected,
+    Source,
+    SourceChange,
+    SourcePage,
+)
 from tidings.service.web.problems import Problem, problem_of
 
 api = router("sources")
@@ -59,7 +68,7 @@ def source_page(caller: Caller, cursor: str | None, limit: int) -> SourcePage:
 def follow(caller: CurrentCaller, new: NewSource, response: Response) -> Source:
     """Its items are events from now on. Addresses inside a network are refused unless they are allowed."""
     caller.need(Role.PUBLISHER)
-    service, source = caller.service, _source(caller, new.url, new.title)
+    service, source = caller.service, _source(caller, new.url, new.title, new.interval)
     known = service.registry.source(source.url)
     if known is None and service.access.sources_left(caller.principal) == 0:
         raise _over_quota(caller)
@@ -68,6 +77,29 @@ def follow(caller: CurrentCaller, new: NewSource, response: Response) -> Source:
     else:
         response.status_code = 200
     return _source_model(service.feed_poller.health([known or source])[0])
+
+
+@api.patch(
+    "/sources",
+    operation_id="change_source",
+    summary="Change the title or the interval of a followed feed",
+    responses=problems(403, 404, 422),
+)
+def change_source(
+    caller: CurrentCaller,
+    url: Annotated[str, Query(min_length=1, max_length=MAX_URL)],
+    change: SourceChange,
+) -> Source:
+    """A shorter interval counts from the last fetch, a longer one from the next."""
+    caller.need(Role.PUBLISHER)
+    found, named = _own(caller, url), change.model_dump(include=change.model_fields_set)
+    if "title" in named:
+        named["title"] = check_title(named["title"])
+    changed = replace(found, **named)
+    if not caller.service.registry.change_source(changed):
+        raise _not_followed()  # it was removed meanwhile
+    caller.service.feed_poller.wake()
+    return _source_model(caller.service.feed_poller.health([changed])[0])
 
 
 @api.delete(
@@ -79,9 +111,7 @@ def follow(caller: CurrentCaller, new: NewSource, response: Response) -> Source:
 )
 def unfollow(caller: CurrentCaller, url: Annotated[str, Query(min_length=1, max_length=MAX_URL)]) -> None:
     caller.need(Role.PUBLISHER)
-    found = _followed(caller, url)
-    if caller.principal.role is not Role.ADMIN and found.owner != caller.principal.token:
-        raise Problem(403, "this feed is followed for somebody else; ask them, or an admin")
+    _own(caller, url)
     caller.service.registry.remove_source(url)
     caller.service.feed_poller.wake()
 
@@ -167,7 +197,19 @@ def import_opml(caller: Caller, body: bytes) -> Imported:
 def _followed(caller: Caller, url: str) -> model.Source:
     found = caller.service.registry.source(url)
     if found is None:
-        raise Problem(404, "no feed is followed at this address; look at the list for those that are")
+        raise _not_followed()
+    return found
+
+
+def _not_followed() -> Problem:
+    return Problem(404, "no feed is followed at this address; look at the list for those that are")
+
+
+def _own(caller: Caller, url: str) -> model.Source:
+    """A source that the caller may change."""
+    found = _followed(caller, url)
+    if caller.principal.role is not Role.ADMIN and found.owner != caller.principal.token:
+        raise Problem(403, "this feed is followed for somebody else; ask them, or an admin")
     return found
 
 
@@ -177,11 +219,11 @@ def _over_quota(caller: Caller) -> OverQuota:
     )
 
 
-def _source(caller: Caller, url: str, title: str) -> model.Source:
+def _source(caller: Caller, url: str, title: str, interval: float | None = None) -> model.Source:
     check_url(url, caller.service.settings.allowed)
     if "@" in urlsplit(url).netloc:
         raise Problem(422, "the address has a password in it, which everybody here would see; leave it out")
-    return model.Source(url, check_title(title), caller.principal.token, time.time())
+    return model.Source(url, check_title(title), caller.principal.token, time.time(), interval)
 
 
 def _source_model(health: SourceHealth) -> Source:
@@ -198,6 +240,7 @@ def _source_model(health: SourceHealth) -> Source:
         due=_moment(health.due),
         failures=health.failures,
         gone=health.gone,
+        interval=source.interval,
     )
 
 

@@ -12,6 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from tidings.service import model
 from tidings.service.delivery.webhook_attempts import DELIVERED
 from tidings.service.model import State
+from tidings.service.owners import LONGEST_USER
 from tidings.service.subscriptions.lifecycle import Edit, read_validity
 from tidings.service.web.api import responses
 from tidings.service.web.api.callers import Caller, CurrentCaller, Ticket, problems, router
@@ -85,15 +86,19 @@ def list_subscriptions(
         str, Query(max_length=200, description="Only those whose text or title has this.")
     ] = "",
     tag: Annotated[str, Query(max_length=200, description="Only those with this tag.")] = "",
+    user: Annotated[
+        str | None, Query(max_length=LONGEST_USER, description="Only those of this user of a delegate.")
+    ] = None,
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> SubscriptionPage:
     after = read_id_cursor(cursor)
     lifecycle, settings = caller.service.lifecycle, caller.service.settings
     search, tag = search.replace("\0", " "), tag.replace("\0", " ")
-    found = lifecycle.page(
-        caller.principal, state=state, search=search, tag=tag, after=after, limit=limit + 1
-    )
+    principal = caller.principal
+    if user is not None:
+        principal = caller.service.access.on_behalf(principal, user)
+    found = lifecycle.page(principal, state=state, search=search, tag=tag, after=after, limit=limit + 1)
     page, more = found[:limit], len(found) > limit
     next = page[-1].id if more else None
     response.headers.update(
@@ -101,7 +106,7 @@ def list_subscriptions(
             settings,
             "/api/subscriptions",
             next,
-            {"state": state, "search": search, "tag": tag, "limit": limit},
+            {"state": state, "search": search, "tag": tag, "user": user or "", "limit": limit},
         )
     )
     return SubscriptionPage(

@@ -43,6 +43,7 @@ DONE = {
     "no-webhook": "The webhook is removed.",
     "followed": "The feed is followed. It is fetched now, and then regularly.",
     "unfollowed": "The feed was removed: it is not fetched any more.",
+    "interval": "The interval was set.",
     "known": "That feed was followed already.",
     "revoked": "The token is revoked: whoever uses it is refused from now on.",
     "fetching": "The feed is being fetched; load the page again in a moment.",

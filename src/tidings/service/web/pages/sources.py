@@ -16,12 +16,13 @@ from starlette.datastructures import UploadFile
 from tidings.errors import TidingsError
 from tidings.service.delivery.notification_json import moment
 from tidings.service.ingest.request_bodies import read_events
-from tidings.service.model import Role
+from tidings.service.model import PUBLISHERS, Role
+from tidings.service.settings import DAY
 from tidings.service.subscriptions.access_control import Unauthorized
 from tidings.service.web.api import sources as api
 from tidings.service.web.api.callers import Caller
 from tidings.service.web.api.cursors import PlaceCursor
-from tidings.service.web.api.models import NewSource
+from tidings.service.web.api.models import NewSource, SourceChange
 from tidings.service.web.pages.rendering import render, sent_to, sentence
 from tidings.service.web.pages.visitor import Form, Visiting, text_of
 from tidings.service.web.problems import Problem, problem_of
@@ -37,6 +38,14 @@ KINDS = (
     ("application/feed+json", "JSON Feed"),
 )
 LISTED = 100
+_INTERVALS = {  # seconds from one fetch of a feed to the next, for people to choose from
+    300.0: "5 minutes",
+    900.0: "15 minutes",
+    3_600.0: "1 hour",
+    6 * 3_600.0: "6 hours",
+    DAY: "1 day",
+    7 * DAY: "1 week",
+}
 _SAMPLE = '{"source": "me", "topic": "finance", "title": "Markets rise", "price": 120}'
 
 
@@ -52,12 +61,18 @@ def show(
     if part == "feeds":
         data = {"sources": _cards(visiting, after or None)[0]}
         return render(
-            request, "feeds.html", data, visitor=visiting.principal, may_follow=_may_follow(visiting)
+            request,
+            "feeds.html",
+            data,
+            visitor=visiting.principal,
+            may_follow=_may_follow(visiting),
+            intervals=_INTERVALS,
         )
     # Signed, so that no link of somebody else shows a button that follows their feed.
     good = hmac.compare_digest(signed.encode(), visiting.service.access.sign("removed", removed).encode())
-    url, _, title = removed.partition(" ") if good else ("", "", "")
-    return _show(request, visiting, after=after or None, removed=url, removed_title=title)
+    url, interval, title = removed.split(" ", 2) if good else ("", "", "")
+    undo = {"url": url, "interval": interval, "title": title}
+    return _show(request, visiting, after=after or None, undo=undo if good else None)
 
 
 @pages.post("/sources")
@@ -67,7 +82,7 @@ async def follow(request: Request, visiting: Visiting, form: Form) -> Response:
     def step() -> Response:
         answer = Response(status_code=201)  # 200 if it is followed already
         try:
-            new = NewSource(url=url, title=text_of(form, "title"))
+            new = NewSource(url=url, title=text_of(form, "title"), interval=_interval(form))
         except ValidationError as error:
             raise RequestValidationError(error.errors()) from None
         api.follow(visiting, new, answer)
@@ -84,9 +99,22 @@ async def unfollow(request: Request, visiting: Visiting, form: Form) -> Response
         api.unfollow(visiting, url)
         if source is None or source.owner != visiting.principal.token:
             return sent_to("/sources", "unfollowed")  # an undo would not give it back to its owner
-        removed = f"{url} {source.title}"
+        removed = f"{url} {source.interval or ''} {source.title}"
         signed = visiting.service.access.sign("removed", removed)
         return sent_to(f"/sources?{urlencode({'removed': removed, 'signed': signed})}")
+
+    return await run_in_threadpool(_done, request, visiting, step)
+
+
+@pages.post("/sources/interval")
+async def set_interval(request: Request, visiting: Visiting, form: Form) -> Response:
+    def step() -> Response:
+        try:
+            change = SourceChange(interval=_interval(form))
+        except ValidationError as error:
+            raise RequestValidationError(error.errors()) from None
+        api.change_source(visiting, text_of(form, "url"), change)
+        return sent_to("/sources", "interval")
 
     return await run_in_threadpool(_done, request, visiting, step)
 
@@ -142,7 +170,7 @@ def _publish(request: Request, visiting: Caller, kind: str, body: str) -> Respon
     return _show(request, visiting, done=f"{said}.", kind=kind, body=body)
 
 
-def _done(request: Request, visiting: Caller, step: Callable[[], Response], **typed: str) -> Response:
+def _done(request: Request, visiting: Caller, step: Callable[[], Response], **typed: Any) -> Response:
     """The response after a change; if it was refused, the page with the reason above it and the typed values."""
     try:
         return step()
@@ -164,8 +192,7 @@ def _show(
     body: str = _SAMPLE,
     url: str = "",
     after: str | None = None,
-    removed: str = "",
-    removed_title: str = "",
+    undo: Mapping[str, str] | None = None,
 ) -> Response:
     service = visiting.service
     sources, next = _cards(visiting, after)
@@ -192,15 +219,24 @@ def _show(
         first=after is None,
         after=after,
         waiting=any(not (one["fetched"] or one["error"] or one["gone"]) for one in sources),
-        removed=removed,
-        removed_title=removed_title,
+        undo=undo,
         may_follow=_may_follow(visiting),
+        intervals=_INTERVALS,
         **unsaid,
     )
 
 
+def _interval(form: Mapping[str, str | UploadFile]) -> float | None:
+    """The seconds of a form; None: those of the service."""
+    given = text_of(form, "interval")
+    try:
+        return float(given) if given else None
+    except ValueError:
+        raise Problem(422, f"an interval is a number of seconds, not {given[:40]!r}; choose one") from None
+
+
 def _may_follow(visiting: Caller) -> bool:
-    return visiting.principal.role in (Role.PUBLISHER, Role.ADMIN)
+    return visiting.principal.role in PUBLISHERS
 
 
 def _cards(visiting: Caller, after: str | None) -> tuple[list[dict[str, Any]], str | None]:
@@ -213,4 +249,6 @@ def _card(source: dict[str, Any]) -> dict[str, Any]:
     """The card of a source, with the title that is shown, and an error that does not repeat the address."""
     error = (source["error"] or "").removeprefix(f"{source['url']}: ")
     shown = source["title"] or source["feed_title"]
-    return {**source, "shown": shown, "error": sentence(error) if error else None}
+    every = source["interval"]
+    named = None if every is None else _INTERVALS.get(every, f"{every:,.0f} seconds")
+    return {**source, "shown": shown, "error": sentence(error) if error else None, "every": named}

@@ -26,6 +26,8 @@ pages = APIRouter()
 ROLES = {
     Role.SUBSCRIBER: "reads and changes its own subscriptions",
     Role.PUBLISHER: "publishes events and follows feeds",
+    Role.DELEGATE: "subscribes for users who have no tokens, publishes, and replaces the taxonomy; as a content management"
+    " system does",
     Role.RELAY: "opens the link of a relay, and reads its events",
     Role.ADMIN: "everything, tokens too",
 }
@@ -60,7 +62,7 @@ def _add(request: Request, visiting: Caller, form: Mapping[str, str | UploadFile
         return _show(request, visiting, status=problem.status_code, problem=problem.detail, name=name)
     except ValueError:
         raise Problem(
-            422, "a token has one of the roles subscriber, publisher and admin; choose one"
+            422, f"a token has one of the roles {', '.join(role.value for role in ROLES)}; choose one"
         ) from None
     made = api.create_token(visiting, new)
     response = sent_to("/tokens")
