@@ -20,6 +20,7 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tidings.dissemination.live.carriers import is_carrier
 from tidings.dissemination.network.node import Node, Waiting
@@ -45,6 +46,7 @@ _GAP = struct.Struct(">BQ")
 _SENT = 10_000  # events that are remembered, so that each is sent once
 RENEW_EVERY = 600.0
 _OVERLAP = 60.0  # seconds before an event that a relay names
+_LOOKS_BACK = 600.0  # seconds before it came to the relay, if it is not stored here
 
 
 logger = logging.getLogger(__name__)
@@ -77,11 +79,19 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where a link begins: after a number, or near an event or a time if the relay comes from elsewhere."""
+    """Where a link begins: after a number. If the relay comes from elsewhere, it names the last event that it has, and when
+    that came."""
 
     after: int | None = None
     event: tuple[str, str] | None = None
     since: float | None = None
+
+
+class Beginning(NamedTuple):
+    """The number after which a link begins, and whether events that the relay does not have may be missing there."""
+
+    after: int
+    is_gap: bool = False
 
 
 class Downstream:
@@ -142,14 +152,21 @@ class Downstream:
                     return payload.content
         return None
 
-    def start_of(self, start: Start) -> int:
-        """The number after which a link begins."""
-        last = self._mailbox.last()
-        if start.after is not None and start.after <= last:
-            return start.after
+    def beginning(self, owner: str, start: Start) -> Beginning:
+        """Where a link begins. What was deleted after a number is no loss for a relay whose last event, from elsewhere, is
+        stored here."""
+        first, last = self._mailbox.first(), self._mailbox.last()
+        after = start.after if start.after is not None and start.after <= last else None
+        if after is not None and (start.event is None or after + 1 >= first):
+            return Beginning(after)
         at = None if start.event is None else self._mailbox.time_of(*start.event)
-        since = start.since if at is None else at - _OVERLAP
-        return last if since is None else self._mailbox.number_before(since)
+        if at is not None:
+            return Beginning(self._mailbox.number_before(at - _OVERLAP))
+        if after is not None or start.since is None:
+            return Beginning(last if after is None else after)
+        before = self._mailbox.number_before(start.since - _LOOKS_BACK)
+        has_deleted = before < first and first > 1
+        return Beginning(before, has_deleted or self.filters.began(owner) > start.since)
 
     async def packets(self, principal: Principal, relay: str, start: Start) -> AsyncGenerator[bytes, None]:
         """The frames of a link, until it is closed or the service ends."""
@@ -160,8 +177,9 @@ class Downstream:
             self.relays.opened(owner, relay, link.since)
             self._node.forget(owner)  # its other end may have started anew
         try:
-            seen = await asyncio.to_thread(self.start_of, start)
-            yield self._mark(seen)
+            seen, is_gap = await asyncio.to_thread(self.beginning, owner, start)
+            gap = frame(_GAP.pack(0, seen)) if is_gap else b""
+            yield gap + self._mark(seen)
             while not self._hub.stopped:
                 link.awake.clear()  # before anything is read
                 upto = self._hub.last

@@ -67,9 +67,10 @@ class Parent:
                 f"{self.url} answers like no service that relays can be linked to; give the address of another"
             ) from None
 
-    def replace_filters(self, texts: Sequence[str]) -> dict[str, str]:
-        """Makes these the filters of this relay; returns those that were refused, with the reasons."""
-        return self._filters("PUT", {"filters": list(texts)})
+    def replace_filters(self, texts: Sequence[str], *, again: bool) -> dict[str, str]:
+        """Makes these the filters of this relay; returns those that were refused, with the reasons. `again` says that it had
+        filters there before: if they have expired, events may be missing."""
+        return self._filters("PUT", {"filters": list(texts), "again": again})
 
     def change_filters(self, register: Sequence[str], withdraw: Sequence[str]) -> dict[str, str]:
         """Registers the first, then withdraws the second."""
