@@ -224,7 +224,14 @@ def test_a_relay_goes_on_after_a_restart_or_a_kill(tmp_path: Path, declared: Pat
             for person in trial.people:
                 person.at = relay
             if state in ("lost", "damaged"):  # its sequences go on higher, so replicas notice it
-                until(lambda: (edge := relay.service._edge._edge) is not None and not edge.without_rows())
+                people = {person.id for person in trial.people}
+                until(
+                    lambda: (
+                        (edge := relay.service._edge._edge) is not None
+                        and people <= edge.ids
+                        and not edge.without_rows()
+                    )
+                )
                 for change in changes_for(trial.naive, tables, 99, 8):
                     trial.naive.apply(*change)
                     trial.publish(change)

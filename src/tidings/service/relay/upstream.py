@@ -50,6 +50,13 @@ _KEEP_EVERY = (
     1.0  # seconds between two writings of the position: what came since then comes again after a kill
 )
 
+_WORDS = {
+    "connected": "is connected",
+    "idle": "is not read",
+    "away": "is away",
+    "refuses": "refuses the link",
+}
+
 logger = logging.getLogger(__name__)
 
 
@@ -180,6 +187,8 @@ class Upstream:
                     self._set(state, "idle")
                     self._current, self._returning, failures = 0, False, 0
                     continue
+                if self._stopping.is_set():  # this relay has closed the link
+                    return
                 self._set(state, "away", str(error))
             except (ParentRefuses, WireError) as error:
                 self._metrics.refused(1, "packet" if isinstance(error, WireError) else "link")
@@ -189,11 +198,11 @@ class Upstream:
                 self._set(state, "away", str(error))
             except Exception:
                 logger.exception("the link to %s has failed", parent.url)
-                self._set(state, "away", "the link has failed; the log says why")
+                self._set(state, "away", f"the link to {parent.url} has failed; the log says why")
             failures = 1 if state.messages > before else failures + 1
             if failures >= TRIES and len(self._parents) > 1 and not self._stopping.is_set():
                 self._current = 1 - self._current
-                logger.warning("going on at %s", self._parents[self._current].url)
+                logger.warning("the relay goes on at %s", self._parents[self._current].url)
                 failures = 0
                 self._stopping.wait(PAUSES[0])
             else:
@@ -386,4 +395,4 @@ class Upstream:
         if (state.status, state.message) != (status, message):
             state.status, state.message, state.since = status, message, self._clock()
             level = logging.INFO if status in ("connected", "idle") else logging.WARNING
-            logger.log(level, "%s: %s%s", state.url, status, f": {message}" if message else "")
+            logger.log(level, "the upstream service %s: %s", _WORDS[status], message or state.url)
