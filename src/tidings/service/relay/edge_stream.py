@@ -189,7 +189,8 @@ class EdgeStream:
             changes = edge.take_rows(found)
             self._lost.discard(found.text)
             yield from self._changes(changes, event.source, event.id)
-            asked, self._asked = self._asked, []
+            anew = [(event.source, event.id, id) for id in edge.begun_anew() if not id.startswith(MEMBERS)]
+            asked, self._asked = self._asked + anew, []
             for source, id, subscription in asked:
                 yield from self._snapshot(source, id, subscription, made)
         else:
