@@ -121,17 +121,17 @@ def decode(data: bytes) -> Packet:
         raise WireError("the packet ends before its head and attributes do, or its head is too long")
     start, head_end, attributes_end = accumulate(lengths, initial=_PREFIX.size)
     try:
-        kind, sequence, scheme, payloads, told = _list(unpack(data[start:head_end], MAX_LIST), exactly=5)
+        kind, sequence, scheme, payloads, written = _list(unpack(data[start:head_end], MAX_LIST), exactly=5)
         content: Event | Message
         end = attributes_end
         if kind == _EVENT:
-            *fields, length = _list(told, exactly=6)
+            *fields, length = _list(written, exactly=6)
             end += _integer(length)
             if not attributes_end <= end <= len(data):
                 raise WireError("the packet ends before the data of its event does")
             content = _event(fields, data[head_end:attributes_end], data[attributes_end:end])
         elif kind == _ROWS:
-            content = _message(_list(told, exactly=6))
+            content = _message(_list(written, exactly=6))
         else:
             raise WireError("the packet holds neither an event nor rows")
         whole, end = _payloads(_list(payloads), data, end)

@@ -258,16 +258,16 @@ def test_a_change_crosses_the_link_once_for_all(tmp_path: Path, declared: Path) 
     with chain(tmp_path, declared, 1) as (centre, relay):
         trial = Trial(centre, read_tables(declared))
         trial.subscribe(relay, [f"{TEXTS[3]} AND per < {1_000 + number}" for number in range(40)])
-        (link,) = centre.service.downstream.links()
-        before = link.bytes, link.messages
+        (before,) = centre.service.downstream.relays.all()
         for number in range(10):
             row = {"symbol": 1, "per": float(number), "note": "x" * 2_000}
             change = Change("insert" if number == 0 else "update", "stocks", row)
             trial.told.update(trial.naive.apply(*change).keys())
             trial.publish(change)
             trial.compare()
-        assert link.messages - before[1] == 10
-        sent = link.bytes - before[0]
+        (after,) = centre.service.downstream.relays.all()
+        assert after.messages - before.messages == 10
+        sent = after.bytes - before.bytes
         each = sum(
             len(json.dumps(relay.service.to_json(one)["changes"]))
             for person in trial.people

@@ -95,12 +95,6 @@ class _Planned:
     def __init__(self) -> None:
         self.links: list[int] = []
 
-    def register(self, link: int, filter: Any) -> None:
-        """Subscriptions are the network's."""
-
-    def withdraw(self, link: int, filter: Any) -> None:
-        """Likewise."""
-
     def matches(self, packet: Packet, sender: int | None) -> Sequence[int]:
         return self.links
 
@@ -219,7 +213,7 @@ class Simulation:
                 directory=Directory(caches.directory),
                 repository=Repository(caches.repository),
             )
-            found.register(_CLIENTS, None, is_client=True)
+            found.add_client(_CLIENTS)
         return found
 
     def delay(self, sender: int, receiver: int) -> float:
@@ -292,7 +286,7 @@ class _Walk:
                 packets[child] = packets[position]
             for child, (sent, is_late) in zip(links, found, strict=False):
                 packets[child] = sent
-                self._cross(number, nodes[child], sent)
+                self._cross(number, sent)
                 depth[child] += 1 + (waited[0] if is_late else 0)
                 arrival[child] += self.simulation.delay(number, nodes[child]) + (waited[1] if is_late else 0)
             if counts[position]:
@@ -330,7 +324,7 @@ class _Walk:
             found.append((next(late if is_late else early).packet, is_late))
         return found, (asked, taken)
 
-    def _cross(self, sender: int, receiver: int, packet: Packet) -> None:
+    def _cross(self, sender: int, packet: Packet) -> None:
         totals = self.simulation.totals
         size = self._size(packet)
         lost = self.simulation.times_lost(self.simulation.loss.packet)

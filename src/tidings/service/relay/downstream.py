@@ -60,7 +60,7 @@ class Loop(TidingsError):
 
 @dataclass(eq=False)
 class Link:
-    """A link that is open, and what has crossed it since it was opened."""
+    """A link that is open."""
 
     owner: str
     relay: str
@@ -68,9 +68,6 @@ class Link:
     since: float
     ids: frozenset[str] = frozenset()
     awake: asyncio.Event = field(default_factory=asyncio.Event)
-    messages: int = 0
-    bytes: int = 0
-    stripped: int = 0
     sent: OrderedDict[tuple[str, str], None] = field(default_factory=OrderedDict)
     changes: int = -1  # of the registry, when `ids` was read
     members: LinkMembers = field(default_factory=lambda: LinkMembers((), {}))
@@ -229,8 +226,6 @@ class Downstream:
             except WireError as error:
                 logger.error("an event is not sent to the relay %s: %s", link.relay, error)
         size = sum(map(len, frames))
-        link.messages, link.bytes = link.messages + len(frames), link.bytes + size
-        link.stripped += stripped
         self._count(link.relay, len(frames), size, stripped)
         self.relays.sent(link.owner, link.relay, len(link.ids), (len(frames), size, stripped))
         return gap + frames, reached
@@ -272,12 +267,6 @@ class _NoRouter:
     """The mailbox has decided already which link a packet is for."""
 
     reads_payload = False
-
-    def register(self, link: str, filter: object) -> None:
-        raise AssertionError("filters are registered in the registry")
-
-    def withdraw(self, link: str, filter: object) -> None:
-        raise AssertionError("filters are withdrawn in the registry")
 
     def matches(self, packet: Packet, sender: str | None) -> Sequence[str]:
         raise AssertionError("packets are matched by the stream")

@@ -61,10 +61,6 @@ class OwnFilters:
         """How many filters stand for all subscriptions."""
         return len(self._texts())
 
-    @property
-    def subscriptions(self) -> int:
-        return len(self._covering) + len(self._joins)
-
     def start(self) -> None:
         self.reload()
         self._thread.start()
@@ -191,13 +187,14 @@ class OwnFilters:
 
     def _send(self, register: list[str], withdraw: list[str], wanted: int) -> None:
         """Sends to the parent in use first: another one that does not answer must not delay it."""
-        now, texts = time.monotonic(), self._texts()
+        now = time.monotonic()
         for parent in sorted(self._parents, key=lambda parent: parent is not self._in_use):
             whole = parent in self._behind
             if self._due.get(parent, 0.0) > now if whole else not (register or withdraw):
                 self._note_done(parent, wanted)
                 continue
             try:
+                texts = self._texts()
                 if parent not in self._had_filters:
                     self._had_filters[parent] = self.before_first(parent)
                 if whole:
