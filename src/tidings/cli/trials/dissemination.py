@@ -74,13 +74,13 @@ def _here(scenario: Scenario) -> list[Result]:
 
     results: list[Result] = []
     with terminal.progress() as bar:
-        for value, one in scenario.runs():
+        for value, variant in scenario.runs():
             task = bar.add_task("preparing", total=None)
 
             def show(done: int, total: int, what: str, task: object = task) -> None:
                 bar.update(task, completed=done, total=total, description=what)  # type: ignore[arg-type]
 
-            results += run(one, value, show)
+            results += run(variant, value, show)
             bar.remove_task(task)
     return results
 

@@ -133,7 +133,7 @@ class EdgeJoins:
         self.remove(id)
         shape, ranges = read(query, self._tables)
         member = _Member(id, text, shape, ranges, membership(shape, self._tables))
-        twin = next((one for one in self._members.values() if one.text == text and one.parts), None)
+        twin = next((other for other in self._members.values() if other.text == text and other.parts), None)
         if twin is not None:
             member.parts = {
                 name: _Part(self._reached(twin, name), Counter(part.held))
@@ -172,7 +172,7 @@ class EdgeJoins:
         return [member.id for member in found]
 
     def take_rows(self, found: MemberRows) -> list[EdgeChange]:
-        """Has the subscriptions of a text begin with these rows. One that has begun is told of the difference. WireError if
+        """Has the subscriptions of a text begin with these rows. One that has begun is notified of the difference. WireError if
         the rows are of other tables."""
         changes: list[EdgeChange] = []
         for member in self._members.values():
@@ -275,7 +275,7 @@ class EdgeJoins:
 
 def _held(found: MemberRows, tables: Mapping[str, Table]) -> naive.Form:
     try:
-        return Counter((one.table, tables[one.table].read(one.row)) for one in found.rows)
+        return Counter((change.table, tables[change.table].read(change.row)) for change in found.rows)
     except EventError as error:
         raise _other_tables(str(error)) from None
     except LookupError as error:

@@ -167,7 +167,7 @@ class Node(Generic[Link]):
             found = self.for_link(packet, link)
             if isinstance(found, Waiting):
                 late.append(link)
-                missing.update({one.id: one for one in found.missing})
+                missing.update({content.id: content for content in found.missing})
             else:
                 sends.append(Send(link, found))
         if not late:

@@ -198,7 +198,9 @@ class Simulation:
             bulky = self.server.tables[whole.table].payload
             places = map(self.server.tables[whole.table].names.index, bulky)
             sizes[payload.id] = size_of_all(whole.row[place] for place in places)
-        _Walk(self, packet, message.size - sum(sizes[one.id] for one in packet.payloads), sizes).run(visits)
+        _Walk(self, packet, message.size - sum(sizes[payload.id] for payload in packet.payloads), sizes).run(
+            visits
+        )
 
     def node(self, number: int) -> Node[int]:
         found = self._nodes.get(number)
@@ -334,7 +336,7 @@ class _Walk:
         totals.stress[sender] += size * (1 + lost)
 
     def _size(self, packet: Packet) -> int:
-        there = sum(self.sizes[one.id] for one in packet.payloads if one.content is not None)
+        there = sum(self.sizes[payload.id] for payload in packet.payloads if payload.content is not None)
         references = REFERENCE * len(packet.payloads) if self.simulation.caches is not None else 0
         return self.bare + there + references
 

@@ -201,8 +201,8 @@ class Downstream:
         """The next frames, and the number up to which that is all."""
         if link.changes != (now := self._registry.subscription_changes):
             members = self.filters.members(link.owner)
-            link.members = LinkMembers([one.text for one in members], self._tables())
-            link.member_ids = frozenset(one.id for one in members)
+            link.members = LinkMembers([member.text for member in members], self._tables())
+            link.member_ids = frozenset(member.id for member in members)
             link.changes, link.ids = now, self.filters.sent_for(link.owner) | link.members.streams
         found, reached = self._mailbox.events_of(link.ids, seen, upto, PAGE, PAGE_BYTES)
         gap = self._gap(link, seen, reached)

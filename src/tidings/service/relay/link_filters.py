@@ -75,7 +75,7 @@ class LinkFilters:
         kept = {filter_id(owner, text) for text in wanted}
         with self._changing:
             self._registry.cancel_many(
-                [one for one in self._living(owner) if one.id not in kept], self._clock()
+                [filter for filter in self._living(owner) if filter.id not in kept], self._clock()
             )
         return refused
 
@@ -86,7 +86,7 @@ class LinkFilters:
         owner, refused = owner_of(principal, relay), dict[str, str]()
         until = self._clock() + self._validity
         with self._changing:
-            known = {one.id: one for one in self._registry.owned(owner)}
+            known = {filter.id: filter for filter in self._registry.owned(owner)}
             new, ended = list[Subscription](), list[Subscription]()
             for text in dict.fromkeys(texts):
                 found = known.get(filter_id(owner, text))
@@ -105,14 +105,20 @@ class LinkFilters:
                     ended.append(found)
             self._check_quota(principal, len(new) + len(ended))
             errors = self._lifecycle.add_filters(new, ended, until)
-            unmatched = [one for one in ended if one.state is State.EXPIRED]
+            unmatched = [filter for filter in ended if filter.state is State.EXPIRED]
             if again and not known:  # they have expired so long ago that they are deleted
                 unmatched = new
-            self._notify_of_gap(one.id for one in unmatched if not one.over_tables and one.id not in errors)
+            self._notify_of_gap(
+                filter.id for filter in unmatched if not filter.over_tables and filter.id not in errors
+            )
             # In the log before this is answered, so before any change that the relay's subscriber may expect to hear of.
-            if members := [one.id for one in (*new, *ended) if one.over_tables and one.id not in errors]:
+            if members := [
+                filter.id for filter in (*new, *ended) if filter.over_tables and filter.id not in errors
+            ]:
                 self.request_rows(members)
-        return refused | {one.text: str(errors[one.id]) for one in (*new, *ended) if one.id in errors}
+        return refused | {
+            filter.text: str(errors[filter.id]) for filter in (*new, *ended) if filter.id in errors
+        }
 
     def _notify_of_gap(self, ids: Iterable[str]) -> None:
         """What these filters would have matched while they were not in the index may be missing at their relay."""
@@ -123,24 +129,26 @@ class LinkFilters:
 
     def began(self, owner: str) -> float:
         """When the first of a relay's filters was registered; 0 if it has none."""
-        return min((one.created for one in self._living(owner)), default=0.0)
+        return min((filter.created for filter in self._living(owner)), default=0.0)
 
     def members(self, owner: str) -> list[Subscription]:
         """The filters of a relay that are over tables."""
-        return [one for one in self._living(owner) if one.over_tables]
+        return [filter for filter in self._living(owner) if filter.over_tables]
 
     def send_rows(self, principal: Principal, relay: str, texts: Iterable[str]) -> None:
         """Has the rows of filters over tables sent again, to a relay that has lost them."""
         owner = owner_of(principal, relay)
         asked = {filter_id(owner, text) for text in texts}
-        if found := [one.id for one in self.members(owner) if one.id in asked]:
+        if found := [filter.id for filter in self.members(owner) if filter.id in asked]:
             self.request_rows(found)
 
     def withdraw(self, principal: Principal, relay: str, texts: Iterable[str]) -> None:
         owner = owner_of(principal, relay)
         gone = {filter_id(owner, text) for text in texts}
         with self._changing:
-            self._registry.cancel_many([one for one in self._living(owner) if one.id in gone], self._clock())
+            self._registry.cancel_many(
+                [filter for filter in self._living(owner) if filter.id in gone], self._clock()
+            )
 
     def renew(self, principal: Principal, relay: str) -> None:
         """Starts a new validity of all filters of a relay."""
@@ -150,13 +158,13 @@ class LinkFilters:
         """The ids whose matches are sent to a relay: its filters, and those that were withdrawn a while ago."""
         lately = self._clock() - STILL_SENT
         return frozenset(
-            one.id
-            for one in self._registry.owned(owner)
-            if one.state in LIVING or (one.valid_until or 0.0) > lately
+            filter.id
+            for filter in self._registry.owned(owner)
+            if filter.state in LIVING or (filter.valid_until or 0.0) > lately
         )
 
     def _living(self, owner: str) -> list[Subscription]:
-        return [one for one in self._registry.owned(owner) if one.state in LIVING]
+        return [filter for filter in self._registry.owned(owner) if filter.state in LIVING]
 
     def _check_quota(self, principal: Principal, more: int) -> None:
         """Counts the filters of all relays with the token: a relay chooses its id itself."""

@@ -123,7 +123,7 @@ class Parent:
 
     def _filters(self, method: str, body: Mapping[str, Any]) -> dict[str, str]:
         answer = self._json(method, "/api/links/filters", json={"relay": self.relay, **body})
-        return {str(one["text"]): str(one["reason"]) for one in answer.get("refused", ())}
+        return {str(refusal["text"]): str(refusal["reason"]) for refusal in answer.get("refused", ())}
 
     def _json(self, method: str, path: str, **request: Any) -> Any:
         response = self._call(method, path, **request)
