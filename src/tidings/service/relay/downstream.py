@@ -16,7 +16,6 @@ import asyncio
 import logging
 import struct
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -101,9 +100,9 @@ class Downstream:
         hub: Hub,
         filters: LinkFilters,
         *,
-        count: Callable[[str, int, int, int], None] = lambda relay, messages, bytes, stripped: None,
-        tables: Callable[[], Mapping[str, Table]] = dict,
-        clock: Callable[[], float] = time.time,
+        count: Callable[[str, int, int, int], None],
+        tables: Callable[[], Mapping[str, Table]],
+        clock: Callable[[], float],
     ) -> None:
         self._registry, self._mailbox, self._hub, self._tables = registry, mailbox, hub, tables
         self.filters, self._count, self._clock = filters, count, clock

@@ -113,11 +113,11 @@ class Upstream:
         metrics: LinkMetrics,
         data: Path,
         *,
-        name: str = "",
-        address: str = "",
-        on_welcome: Callable[[Parent, Welcome], None] = lambda parent, welcome: None,
-        on_gap: Callable[[str, int], None] = lambda service, number: None,
-        clock: Callable[[], float] = time.time,
+        name: str,
+        address: str,
+        on_welcome: Callable[[Parent, Welcome], None],
+        on_gap: Callable[[str, int], None],
+        clock: Callable[[], float],
     ) -> None:
         self._parents, self._own, self._log_writer, self._metrics = parents, own, log_writer, metrics
         self._on_welcome, self._on_gap = on_welcome, on_gap
