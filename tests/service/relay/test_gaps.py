@@ -66,7 +66,7 @@ def test_subscribers_are_notified_once_of_what_was_deleted_upstream(tmp_path: Pa
             delete_all(centre)
 
 
-@pytest.mark.parametrize("retentions", [1.5, 2.5])
+@pytest.mark.parametrize("retentions", [1.5, pytest.param(2.5, marks=pytest.mark.slow)])
 def test_subscribers_are_notified_of_what_expired_filters_did_not_match(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, retentions: float
 ) -> None:
@@ -92,7 +92,7 @@ def test_subscribers_are_notified_of_what_expired_filters_did_not_match(
                 until(lambda: kinds(relay, id) == ["1", "missed", "3", "4"][: 3 + start])  # noqa: B023
 
 
-@pytest.mark.parametrize("at_second", ["deleted", "late", "unknown"])
+@pytest.mark.parametrize("at_second", ["deleted", "late", pytest.param("unknown", marks=pytest.mark.slow)])
 def test_the_second_parent_says_whether_events_may_be_missing(tmp_path: Path, at_second: str) -> None:
     """The last event of the relay was deleted there; it has not come there yet; or the relay was never there."""
     with ExitStack() as stack:
