@@ -53,6 +53,18 @@ def test_axes_have_plain_numbers(tmp_path, monkeypatch, swept):
     assert not [text for text in texts if re.search(r"\de[+-]?\d|mathdefault|\^", text)]
 
 
+def test_a_picture_of_events_has_their_forwarding_tables(tmp_path, monkeypatch):
+    monkeypatch.setitem(rcParams, "svg.fonttype", "none")
+    scenario, picture = tmp_path / "events.toml", tmp_path / "events.svg"
+    scenario.write_text(
+        'network = { kind = "tree", nodes = 4 }\nevents = { subscriptions = 10, topics = 3, events = 3 }'
+    )
+    result = tidings("dissemination", "simulate", scenario, "-o", picture)
+    assert result.stderr.endswith("events.svg: traffic, packets, forwarding tables by network\n")
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", picture.read_text())
+    assert {"traffic of an event, bytes × links", "filters in the forwarding table of a node"} <= set(texts)
+
+
 def test_json(scenario):
     result = tidings("dissemination", "simulate", scenario, "--json")
     found = [json.loads(line) for line in result.stdout.splitlines()]

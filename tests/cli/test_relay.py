@@ -16,6 +16,7 @@ from tidings.cli.relay.demo import play
         (["--upstream", "central:8750"], "'central:8750' is no address of a service"),
         (["--upstream", "http://a:1", "--second", "ftp://b"], "'ftp://b' is no address of a service"),
         (["--upstream", "http://a:1", "--host", ""], "--host is empty"),
+        (["--demo", "--upstream", "http://a:1"], "--upstream has no effect; leave one of the two out"),
         (["--upstream", "http://a:1", "--name", "x" * 101], "has 101 characters; give at most 100"),
     ],
 )

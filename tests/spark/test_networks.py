@@ -35,7 +35,7 @@ def exchange() -> Network:
         ("second hub", "west", "topic != 'oil'"),
         ("second hub", "all", None),
     ):
-        network.add_edge(source, target, where)
+        network.add_edge(source, target, where, cost=0.5 if source == "hub" else 0.0)
     return network
 
 
@@ -75,6 +75,7 @@ def test_a_batch_equals_one_process_and_a_search_through_the_graph(spark, tmp_pa
     }
     assert {(row[0], row[1]) for row in found if row[1] != "anywhere"} == wanted
     assert len(wanted) > 40
+    assert {row[3] for row in found if row[1] == "east"} == {(("exchange.cost", "0.5"),)}
 
 
 def test_a_frame_without_sources_reaches_no_place(spark, tmp_path):

@@ -8,7 +8,7 @@ is best, whatever the others choose (Appendix E).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 
 from tidings.dissemination.schemes.signature import Semijoin, Signature
 
@@ -39,10 +39,3 @@ def decompose(signatures: Iterable[Signature], cost: Cost) -> Decomposition:
         )
         for signature in wanted
     }
-
-
-def total_cost(decomposition: Decomposition, subscriptions: Mapping[Signature, int], cost: Cost) -> float:
-    """The cost of a decomposition: the sum over groups of their number of semijoins times the cost of one."""
-    return sum(
-        cost(form) * subscriptions[signature] for signature, forms in decomposition.items() for form in forms
-    )

@@ -61,7 +61,7 @@ class Packet:
     @property
     def missing(self) -> tuple[Payload, ...]:
         """The payloads whose content was left out, and that subscribers need."""
-        return tuple(one for one in self.payloads if one.content is None and not one.is_known)
+        return tuple(payload for payload in self.payloads if payload.content is None and not payload.is_known)
 
 
 def payload_id(content: bytes) -> bytes:
@@ -201,14 +201,19 @@ class HeldPayloads:
 
     def message_of(self, packet: Packet) -> Message:
         """The whole message; remembers the payloads of gained rows until as many were lost."""
-        known = {one.id: self._contents[one.id][0] for one in packet.payloads if one.id in self._contents}
+        known = {
+            payload.id: self._contents[payload.id][0]
+            for payload in packet.payloads
+            if payload.id in self._contents
+        }
         for payload in packet.payloads:
             if payload.is_known and payload.id not in known:
                 raise WireError(
                     f"a row with the payload {payload.id.hex()} is lost that was never received; start anew"
                 )
         filled = tuple(
-            one._replace(content=known[one.id]) if one.is_known else one for one in packet.payloads
+            payload._replace(content=known[payload.id]) if payload.is_known else payload
+            for payload in packet.payloads
         )
         message = message_of(replace(packet, payloads=filled))
         for payload in filled:

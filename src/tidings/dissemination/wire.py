@@ -86,7 +86,10 @@ class OtherVersion(WireError):
 def encode(packet: Packet) -> bytes:
     """WireError if it is larger than a packet may be."""
     content = packet.content
-    payloads = [[one.id, list(one.names), _length(one), one.source, one.row] for one in packet.payloads]
+    payloads = [
+        [payload.id, list(payload.names), _length(payload), payload.source, payload.row]
+        for payload in packet.payloads
+    ]
     attributes = data = b""
     if isinstance(content, Event):
         attributes = (content.row()["attributes"] or "").encode(errors="surrogatepass")
@@ -95,7 +98,7 @@ def encode(packet: Packet) -> bytes:
         head = pack([_EVENT, packet.sequence, packet.scheme, payloads, fields])
     else:
         head = pack([_ROWS, packet.sequence, packet.scheme, payloads, _message_fields(content)])
-    parts = [one.content for one in packet.payloads if one.content is not None]
+    parts = [payload.content for payload in packet.payloads if payload.content is not None]
     size = _PREFIX.size + len(head) + len(attributes) + len(data) + sum(map(len, parts))
     if len(head) > MAX_HEAD or size > MAX_PACKET:
         raise WireError(
@@ -121,17 +124,17 @@ def decode(data: bytes) -> Packet:
         raise WireError("the packet ends before its head and attributes do, or its head is too long")
     start, head_end, attributes_end = accumulate(lengths, initial=_PREFIX.size)
     try:
-        kind, sequence, scheme, payloads, told = _list(unpack(data[start:head_end], MAX_LIST), exactly=5)
+        kind, sequence, scheme, payloads, written = _list(unpack(data[start:head_end], MAX_LIST), exactly=5)
         content: Event | Message
         end = attributes_end
         if kind == _EVENT:
-            *fields, length = _list(told, exactly=6)
+            *fields, length = _list(written, exactly=6)
             end += _integer(length)
             if not attributes_end <= end <= len(data):
                 raise WireError("the packet ends before the data of its event does")
             content = _event(fields, data[head_end:attributes_end], data[attributes_end:end])
         elif kind == _ROWS:
-            content = _message(_list(told, exactly=6))
+            content = _message(_list(written, exactly=6))
         else:
             raise WireError("the packet holds neither an event nor rows")
         whole, end = _payloads(_list(payloads), data, end)
@@ -256,7 +259,7 @@ def _side(fields: list[Any]) -> Side:
 
 def _edge(given: Any) -> Edge:
     left, right, left_columns, right_columns = _list(given, exactly=4)
-    columns = (tuple(map(_integer, _list(one))) for one in (left_columns, right_columns))
+    columns = (tuple(map(_integer, _list(side))) for side in (left_columns, right_columns))
     return Edge(_integer(left), _integer(right), *columns)
 
 
@@ -280,8 +283,8 @@ def _event(fields: list[Any], attributes: bytes, data: bytes) -> Event:
 
 def _payloads(given: list[Any], data: bytes, start: int) -> tuple[tuple[Payload, ...], int]:
     found = []
-    for one in given:
-        id, names, length, source, row = _list(one, exactly=5)
+    for written in given:
+        id, names, length, source, row = _list(written, exactly=5)
         content = None
         if _integer(length) >= 0:
             if start + length > len(data):

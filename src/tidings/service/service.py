@@ -202,7 +202,13 @@ class Service:
         settings, clock = self.settings, self.clock
         self.id = service_id(settings.data)
         filters = LinkFilters(
-            self.registry, self.lifecycle, self.access, settings, clock, request_rows=self._request_rows
+            self.registry,
+            self.lifecycle,
+            self.access,
+            settings,
+            clock,
+            request_rows=self._request_rows,
+            notify=self.mailbox.notify,
         )
         self.downstream = Downstream(
             self.registry,

@@ -50,15 +50,16 @@ class Network:
         self.parent[child] = parent
 
     def subscribe(self, client: str, at: str, wanted: Wanted) -> None:
-        self.nodes[at].register(client, wanted, is_client=True)
+        self.nodes[at].add_client(client)
+        self.nodes[at].router.register(client, wanted)  # type: ignore[attr-defined]
         while at in self.parent:
-            self.nodes[self.parent[at]].register(at, wanted)
+            self.nodes[self.parent[at]].router.register(at, wanted)  # type: ignore[attr-defined]
             at = self.parent[at]
 
     def inject(self, packet: Packet) -> None:
         self.server.update({payload.id: payload.content for payload in packet.payloads})  # type: ignore[misc]
         entry = next(iter(self.nodes))
-        self._follow(entry, self.nodes[entry].inject(packet))
+        self._follow(entry, self.nodes[entry].receive(packet, None))
 
     def _follow(self, at: str, outcome: Outcome[str]) -> None:
         for send in outcome.sends:

@@ -24,7 +24,7 @@ def registered_after(changes: list[tuple[str, str | None]], taxonomy: Taxonomy |
     covering, live, parent = Covering(taxonomy), dict[str, Query](), set[str]()
     for id, text in changes:
         query = None if text is None else parse(text)
-        changed = covering.remove(id) if query is None else covering.add(id, query)
+        changed = covering.update({} if query is None else {id: query}, [id] if query is None else [])
         assert parent.isdisjoint(changed.register)
         assert parent >= set(changed.withdraw)
         parent |= set(changed.register)

@@ -43,14 +43,16 @@ class Tree:
             )
             self.network.nodes[name] = node
 
+    def table(self, name: str) -> ForwardingTable:
+        table = self.network.nodes[name].router
+        assert isinstance(table, ForwardingTable)
+        return table
+
     def upwards(self, name: str):  # type: ignore[no-untyped-def]
         def tell(changed: Changed) -> None:
             if name in self.network.parent:
-                above = self.network.nodes[self.network.parent[name]]
-                for text in changed.register:
-                    above.register(name, text)
-                for text in changed.withdraw:
-                    above.withdraw(name, text)
+                above = self.table(self.network.parent[name])
+                above.update(*([(name, text) for text in texts] for texts in changed))
 
         return tell
 
@@ -77,13 +79,14 @@ def test_clients_get_what_they_match(seed: int) -> None:
         client = f"client{number}"
         if rng.random() < 0.5:
             at, text = rng.choice(tree.names), rng.choice(TEXTS)
-            tree.network.nodes[at].register(client, text, is_client=True)
+            tree.network.nodes[at].add_client(client)
+            tree.table(at).update([(client, text)], ())
             naive.subscribe(client, text)
             live[client] = at, text
         elif live:
             client = rng.choice(sorted(live))
             at, text = live.pop(client)
-            tree.network.nodes[at].withdraw(client, text)
+            tree.table(at).update((), [(client, text)])
             naive.unsubscribe(client)
         event = some_event(rng, number)
         for one in naive.publish(event):
@@ -95,22 +98,22 @@ def test_clients_get_what_they_match(seed: int) -> None:
         client: [event_of(one) for one in got] for client, got in tree.network.received.items()
     } == expected
     for client, (at, text) in live.items():
-        tree.network.nodes[at].withdraw(client, text)
-    assert [len(node.router) for node in tree.network.nodes.values()] == [0] * len(tree.names)  # type: ignore[arg-type]
+        tree.table(at).update((), [(client, text)])
+    assert not any(len(tree.table(name)) for name in tree.names)
 
 
 def test_little_is_registered_upwards() -> None:
     sent: list[Changed] = []
     table = ForwardingTable(sent.append)
     for text in TEXTS[:3]:
-        table.register("below", text)
-    table.register("other", TEXTS[2])
+        table.update([("below", text)], ())
+    table.update([("other", TEXTS[2])], ())
     assert (len(table), table.filters("below"), table.filters("other")) == (4, 3, 1)
     assert [changed.register for changed in sent] == [[TEXTS[0]]]
-    table.withdraw("below", TEXTS[0])
+    table.update((), [("below", TEXTS[0])])
     assert sent[-1] == Changed([TEXTS[1]], [TEXTS[0]])
-    table.register("below", TEXTS[1])
-    table.withdraw("below", TEXTS[1])
+    table.update([("below", TEXTS[1])], ())
+    table.update((), [("below", TEXTS[1])])
     assert len(table) == 3
     table.update([("below", TEXTS[4]), ("below", TEXTS[0])], [("below", TEXTS[1]), ("below", TEXTS[0])])
     assert sent[-1] == Changed([TEXTS[4]], [TEXTS[1]])
@@ -120,14 +123,14 @@ def test_little_is_registered_upwards() -> None:
 def test_what_cannot_be_registered_changes_nothing() -> None:
     sent: list[Changed] = []
     table = ForwardingTable(sent.append)
-    table.register("below", TEXTS[1])
+    table.update([("below", TEXTS[1])], ())
     with pytest.raises(SubscriptionError, match="nothing on the link 'below' asks for"):
         table.update([("below", TEXTS[2])], [("below", TEXTS[0])])
     with pytest.raises(SubscriptionError):
-        table.register("below", "WHERE (")
+        table.update([("below", "WHERE (")], ())
     with pytest.raises(SubscriptionError):
         table.update([("below", TEXTS[0]), ("below", "WHERE unknown(?x) AND ?x > 1")], ())
     assert (len(table), len(sent)) == (1, 1)
     assert table.matches(event_packet(Event(id="1", attributes={"topic": "sport", "age": 1})), None) == []
-    table.withdraw("below", TEXTS[1])
+    table.update((), [("below", TEXTS[1])])
     assert (len(table), sent[-1].withdraw) == (0, [TEXTS[1]])

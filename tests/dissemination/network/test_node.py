@@ -53,7 +53,7 @@ def test_a_link_that_has_no_bit_gets_the_payload_from_the_repository() -> None:
     network = chain()
     network.inject(packet(1))
     network.nodes["b"].forget("c")
-    network.nodes["b"].register("c", anything)
+    network.nodes["b"].router.register("c", anything)  # type: ignore[attr-defined]
     network.inject(packet(2))
     assert network.carried[-2:] == [("b", "c", True), ("c", "y", True)]
     assert network.fetched == []
@@ -99,7 +99,7 @@ def test_a_lost_acknowledgment_costs_a_payload_and_nothing_else() -> None:
 
 def test_a_content_of_another_hash_is_refused() -> None:
     node: Node[str] = Node("a", Table())
-    node.register("x", anything, is_client=True)
+    node.add_client("x")
     light = packet(1)
     found = node.for_link(without_payload(light), "x")
     assert isinstance(found, Waiting)

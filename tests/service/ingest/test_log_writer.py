@@ -303,6 +303,13 @@ def test_they_are_found_in_the_last_segments_alone(tmp_path: Path) -> None:
         assert [event.id for event in recent.events()] == ["99", "98", "97"]
 
 
+def test_what_no_subscription_matches_is_not_among_them() -> None:
+    recent = RecentEvents()
+    types = ("tidings.snapshot", "tidings.messages", "tidings.member-rows", "news")
+    recent.add([(Event("s", id=type, type=type), 1) for type in types])
+    assert [event.id for event in recent.events()] == ["news"]
+
+
 def test_they_are_bounded_in_bytes(tmp_path: Path) -> None:
     recent = RecentEvents(kept=10, max_bytes=1_000)
     recent.add([(Event("s", id=str(n)), 300) for n in range(8)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import ExitStack
 from html import unescape
 from pathlib import Path
@@ -74,6 +75,20 @@ def test_what_a_relay_says_is_a_count_that_may_begin_anew() -> None:
     for number in range(MOST + 5):
         relays.opened(f"another {number}", "n2", 1.0)
     assert len(relays.all()) == MOST
+
+
+def test_a_link_that_saves_nothing_is_shown_as_it_is(tmp_path: Path) -> None:
+    """A relay with a single subscriber is sent more than the events: rows, marks, filters' names."""
+    with Running(data=tmp_path / "centre") as centre:
+        with relay_of(centre, data=tmp_path / "relay") as relay:
+            until(lambda: connected(relay))
+            (state,) = relay.service.upstream.states
+            state.bytes, state.copies = 2_444, Copies(1, 100)
+            page = relay.http.get("/status?part=links", headers={"Accept": "text/html"}).text
+        share = re.search(r"([0-9,.]+)%</span>", page)
+        assert share is not None
+        assert float(share[1].replace(",", "")) >= 2_444  # a mark may have come meanwhile
+        assert 'width="100.0"' in page
 
 
 def test_the_status_page_names_relays_and_shows_what_they_save(tmp_path: Path, monkeypatch) -> None:

@@ -85,10 +85,10 @@ def test_a_refusal_counts_if_it_is_of_the_parent_in_use(text: str) -> None:
         until(lambda: first.texts and second.texts)
         trial.own.register_anew(first.parent)
         assert trial.refused == {}
-        assert trial.own.subscriptions == 1
+        assert trial.own.registered == 1
         trial.own.register_anew(second.parent)
         until(lambda: trial.refused == {"a": "no"})
-        until(lambda: trial.own.subscriptions == 0)
+        until(lambda: trial.own.registered == 0)
 
 
 def test_a_parent_that_does_not_answer_delays_no_other() -> None:

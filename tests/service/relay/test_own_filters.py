@@ -27,7 +27,7 @@ class Upstream(Parent):
         self.asked: list[list[str]] = []
         self.before: Callable[[], None] = lambda: None
 
-    def replace_filters(self, texts: Sequence[str]) -> dict[str, str]:
+    def replace_filters(self, texts: Sequence[str], *, again: bool) -> dict[str, str]:
         return {}
 
     def request_rows(self, texts: Sequence[str]) -> None:

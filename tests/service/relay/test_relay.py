@@ -44,7 +44,7 @@ def pair(tmp_path: Path) -> Iterator[tuple[Served, Served]]:
 
 def sent(centre: Served) -> int:
     """How many events have crossed the links of a service."""
-    return sum(link.messages for link in centre.service.downstream.links())
+    return sum(relay.messages for relay in centre.service.downstream.relays.all())
 
 
 def test_each_event_crosses_the_link_once(tmp_path: Path) -> None:
@@ -104,8 +104,8 @@ def test_an_event_comes_whole(tmp_path: Path, bytes: int) -> None:
         )
         assert [event for _, event in stored] == [event for _, event in original]
         assert len(stored) == 3
-        (link,) = centre.service.downstream.links()
-        assert link.stripped == (2 if bytes > 512 else 0)
+        (below,) = centre.service.downstream.relays.all()
+        assert below.stripped == (2 if bytes > 512 else 0)
 
 
 def test_a_relay_takes_over_the_definitions_and_shows_its_links(tmp_path: Path) -> None:

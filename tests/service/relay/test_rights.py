@@ -71,7 +71,7 @@ def test_a_relay_gets_what_its_token_may_ask_for(tmp_path: Path) -> None:
                 assert centre.http.post("/api/events", json=event, headers=admin).status_code == 202
             (item,) = relay.notifications(narrow, 1)
             assert item["event"]["id"] == "2"
-            assert [link.messages for link in centre.service.downstream.links()] == [1]
+            assert [below.messages for below in centre.service.downstream.relays.all()] == [1]
             assert b'tidings_link_refused_total{what="filter"}' in centre.service.metrics.text()
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import click
+from click.core import ParameterSource
 
 from tidings.cli import options
 from tidings.cli.serve import (
@@ -139,6 +140,7 @@ def relay(
         if find_spec(package) is None:
             raise TidingsError("this command needs more packages; install Tidings with the extra 'service'")
     if demo:
+        _refuse_others("demo")
         from tidings.cli.relay.demo import play
 
         play()
@@ -184,6 +186,17 @@ def relay(
             stack.enter_context(ahead())
 
         serve_until_signal(settings, welcome)
+
+
+def _refuse_others(name: str) -> None:
+    """UsageError if another option than this one was given."""
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        given = context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
+        if given and parameter.name != name:
+            raise click.UsageError(
+                f"--{name} starts services of its own, so {parameter.opts[0]} has no effect; leave one of the two out"
+            )
 
 
 def _upstream(url: str) -> str:

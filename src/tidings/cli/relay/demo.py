@@ -183,7 +183,7 @@ def _table(sites: dict[str, Site], published: int) -> Table:
         caption="without relays: each notification below a link, sent by itself",
         expand=False,
     )
-    for column in ("link", "events", "reports left out", "crossed", "without relays", "times less"):
+    for column in ("link", "events", "payloads left out", "crossed", "without relays", "times less"):
         table.add_column(column, justify="left" if column == "link" else "right", no_wrap=column == "link")
     for name, site in sites.items():
         if site.upstream is None:

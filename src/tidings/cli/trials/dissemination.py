@@ -1,4 +1,4 @@
-"""`tidings dissemination`: simulate a network of many nodes that messages of joins pass through."""
+"""`tidings dissemination`: simulate a network of many nodes that messages of joins, or events, pass through."""
 
 from __future__ import annotations
 
@@ -65,7 +65,8 @@ def simulate(scenario: Path, output: Path | None, as_json: bool, on_spark: bool)
         drawn = wanted.workload if wanted.events is None else wanted.events
         title = f"{drawn.subscriptions:,} subscriptions, {wanted.network.nodes:,} nodes"
         drawing.draw(results, title, wanted.sweep[0] if wanted.sweep else None, output)
-        terminal.note(f"{output}: traffic, packets, stress and latency by scheme")
+        sides = "stress and latency by scheme" if wanted.events is None else "forwarding tables by network"
+        terminal.note(f"{output}: traffic, packets, {sides}")
 
 
 def _here(scenario: Scenario) -> list[Result]:
@@ -73,13 +74,13 @@ def _here(scenario: Scenario) -> list[Result]:
 
     results: list[Result] = []
     with terminal.progress() as bar:
-        for value, one in scenario.runs():
+        for value, variant in scenario.runs():
             task = bar.add_task("preparing", total=None)
 
             def show(done: int, total: int, what: str, task: object = task) -> None:
                 bar.update(task, completed=done, total=total, description=what)  # type: ignore[arg-type]
 
-            results += run(one, value, show)
+            results += run(variant, value, show)
             bar.remove_task(task)
     return results
 

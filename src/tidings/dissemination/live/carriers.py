@@ -72,7 +72,7 @@ def record_in(event: Event) -> MessageRecord:
 
 def rows_event(subscription: str, event: str, found: MemberRows) -> Event:
     """The event that carries the rows of a subscription, which were requested by an event."""
-    rows = [(one.table, one.row) for one in found.rows]
+    rows = [(change.table, change.row) for change in found.rows]
     data = json.dumps([found.text, found.part, found.sequence, rows]).encode()
     source = f"(rows) {subscription}"
     return Event(source, {}, f"{event} {found.part}", MEMBER_ROWS, None, "application/json", data)
@@ -110,7 +110,7 @@ def carried(notifications: pa.Table, events: pa.Table, members: str) -> tuple[pa
             event = record_event(decode_record(a2b_base64(row["message"])))
         else:
             changes = tuple(
-                RowChange(one["table"], "+", json.loads(one["row"])) for one in row["changes"] or ()
+                RowChange(change["table"], "+", json.loads(change["row"])) for change in row["changes"] or ()
             )
             rows = MemberRows(row["message"], row["part"], row["sequence"], changes)
             event = rows_event(row["subscription"], row["event"], rows)

@@ -71,6 +71,8 @@ class _Member:
     number: int = -1
     first: int = 0
     """What its sequences start after."""
+    is_anew: bool = False
+    """Whether it had rows before, which were lost."""
     parts: dict[str, _Part] = field(default_factory=dict)
 
     @property
@@ -80,6 +82,11 @@ class _Member:
         used = sum(at is not None for at in self.scheme.selections)
         is_split = self.scheme.parts is not None
         return plain and not is_split and len(self.shape.tables) <= 2 and used == len(self.ranges)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the rows of all parts have arrived."""
+        return bool(self.parts) and len(self.parts) == _total(next(iter(self.parts)))
 
     def result(self, held: naive.Form) -> naive.Form:
         """The rows that take part in the result, of those from messages."""
@@ -114,7 +121,7 @@ class EdgeJoins:
 
     def without_rows(self) -> set[str]:
         """The texts whose rows have not arrived."""
-        return {member.text for id, member in self._members.items() if self.rows(id) is None}
+        return {member.text for member in self._members.values() if not member.is_complete}
 
     def population(self, id: str) -> str:
         """Whose records a subscription needs."""
@@ -126,7 +133,7 @@ class EdgeJoins:
         self.remove(id)
         shape, ranges = read(query, self._tables)
         member = _Member(id, text, shape, ranges, membership(shape, self._tables))
-        twin = next((one for one in self._members.values() if one.text == text and one.parts), None)
+        twin = next((other for other in self._members.values() if other.text == text and other.parts), None)
         if twin is not None:
             member.parts = {
                 name: _Part(self._reached(twin, name), Counter(part.held))
@@ -151,14 +158,21 @@ class EdgeJoins:
                 del self._servers[member.scheme.population]
 
     def start_after(self, sequence: int) -> None:
-        """Has the sequences of the subscriptions without rows start after a number that is higher than any before: replicas then
-        see a gap, and request a snapshot."""
-        for id, member in self._members.items():
-            if self.rows(id) is None:
-                member.first = sequence
+        """Has the sequences of the subscriptions without rows start after a number that is higher than any before: a replica that
+        gets a change before the snapshot (`begun_anew`) sees a gap."""
+        for member in self._members.values():
+            if not member.is_complete:
+                member.first, member.is_anew = sequence, sequence > 0
+
+    def begun_anew(self) -> list[str]:
+        """The subscriptions whose rows were lost and have all come again, each once."""
+        found = [member for member in self._members.values() if member.is_anew and member.is_complete]
+        for member in found:
+            member.is_anew = False
+        return [member.id for member in found]
 
     def take_rows(self, found: MemberRows) -> list[EdgeChange]:
-        """Has the subscriptions of a text begin with these rows. One that has begun is told of the difference. WireError if
+        """Has the subscriptions of a text begin with these rows. One that has begun is notified of the difference. WireError if
         the rows are of other tables."""
         changes: list[EdgeChange] = []
         for member in self._members.values():
@@ -218,7 +232,7 @@ class EdgeJoins:
     def rows(self, id: str) -> list[EdgeRows] | None:
         """All rows of a subscription; None if those of some part have not arrived."""
         member = self._members.get(id)
-        if member is None or not member.parts or len(member.parts) < _total(next(iter(member.parts))):
+        if member is None or not member.is_complete:
             return None
         return [
             EdgeRows(name, part.sequence, member.result(part.held), self._reached(member, name), part.held)
@@ -261,7 +275,7 @@ class EdgeJoins:
 
 def _held(found: MemberRows, tables: Mapping[str, Table]) -> naive.Form:
     try:
-        return Counter((one.table, tables[one.table].read(one.row)) for one in found.rows)
+        return Counter((change.table, tables[change.table].read(change.row)) for change in found.rows)
     except EventError as error:
         raise _other_tables(str(error)) from None
     except LookupError as error:

@@ -66,8 +66,8 @@ class JoinMessages:
         table = events if isinstance(events, pa.Table) else to_table(list(events))
         changes = read_changes(table, self._tables)
         names = [
-            names_of(one, images.columns, images.texts).to_pylist()
-            for one, images in zip(self._tables, changes.images, strict=True)
+            names_of(table, images.columns, images.texts).to_pylist()
+            for table, images in zip(self._tables, changes.images, strict=True)
         ]
         texts = [images.texts.to_pylist() for images in changes.images]
         steps = [

@@ -106,7 +106,7 @@ class Area:
         self._inhabited = None
 
     def visits(self, region: Region, form: Form, named: bool) -> Visits:
-        wanted = sum(1 << bit for bit, one in enumerate(self.forms) if concerns(form, self.space, one))
+        wanted = sum(1 << bit for bit, other in enumerate(self.forms) if concerns(form, self.space, other))
         start = self.zones.at_corner(SERVER)
         tree, inhabited = self.zones.tree(region, start), self.inhabited
         self.zones.visits[tree.zones] += 1
@@ -192,7 +192,11 @@ class ContentAddressable:
                 for form in forms_of(population)
                 if space_of(form) == space
             )
-            sample = [one for one in self._sample if any(concerns(one.form, space, form) for form in forms)]
+            sample = [
+                message
+                for message in self._sample
+                if any(concerns(message.form, space, form) for form in forms)
+            ]
             area = self._areas[space] = Area(space, list(forms), self._server, sample)
             for node in self.nodes[1:]:
                 area.join(node)

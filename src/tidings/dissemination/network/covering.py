@@ -93,12 +93,6 @@ class Covering:
         """The subscriptions that are registered as this text, without those that it merely covers."""
         return sorted(self._filters[text].ids) if text in self._filters else []
 
-    def add(self, id: str, query: Query) -> Changed:
-        return self.update({id: query}, ())
-
-    def remove(self, id: str) -> Changed:
-        return self.update({}, (id,))
-
     def update(self, added: Mapping[str, Query], removed: Iterable[str]) -> Changed:
         """Adds subscriptions, in place of those with the same ids, and removes others. The covers of those that lose
         theirs are found after all were added."""

@@ -82,12 +82,6 @@ class ForwardingTable:
         """All that is registered, as often as it is."""
         return list(self._copies.elements())
 
-    def register(self, link: str, filter: str) -> None:
-        self.update([(link, filter)], ())
-
-    def withdraw(self, link: str, filter: str) -> None:
-        self.update((), [(link, filter)])
-
     def update(self, register: Iterable[Entry], withdraw: Iterable[Entry]) -> None:
         """Registers some filters, then withdraws others; what comes of both goes upwards at once. All or nothing."""
         register, withdraw = list(register), list(withdraw)

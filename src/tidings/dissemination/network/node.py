@@ -10,26 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from tidings.dissemination.network.payloads import Directory, Repository
 from tidings.dissemination.packet import Packet, Payload, with_payload
 
 Link = TypeVar("Link", bound=Hashable)
-Filter = TypeVar("Filter", contravariant=True)
 
 
-class Router(Protocol[Link, Filter]):
+class Router(Protocol[Link]):
     """Knows what is wanted behind each link."""
 
     reads_payload: bool
     """Whether it must see the whole content, such as the graph of an event, to decide."""
-
-    def register(self, link: Link, filter: Filter) -> None:
-        """Something is wanted behind a link from now on."""
-
-    def withdraw(self, link: Link, filter: Filter) -> None:
-        """It is no longer wanted there."""
 
     def matches(self, packet: Packet, sender: Link | None) -> Sequence[Link]:
         """The links that a packet goes on to, each once, without the one that it came from."""
@@ -68,7 +61,7 @@ class Node(Generic[Link]):
     def __init__(
         self,
         address: str,
-        router: Router[Link, Any],
+        router: Router[Link],
         *,
         keeps_payloads: bool = True,
         directory: Directory | None = None,
@@ -84,15 +77,10 @@ class Node(Generic[Link]):
         self._everyone = 0  # the bits of all links that are there
         self._clients: set[Link] = set()
 
-    def register(self, link: Link, filter: Any, is_client: bool = False) -> None:
-        """`is_client`: behind the link is a subscriber, who is sent every payload."""
+    def add_client(self, link: Link) -> None:
+        """Behind the link is a subscriber, who is sent every payload."""
         self._bit(link)
-        if is_client:
-            self._clients.add(link)
-        self.router.register(link, filter)
-
-    def withdraw(self, link: Link, filter: Any) -> None:
-        self.router.withdraw(link, filter)
+        self._clients.add(link)
 
     def forget(self, link: Link) -> None:
         """A link ended, or its other end starts anew: nothing is known there."""
@@ -103,16 +91,10 @@ class Node(Generic[Link]):
             self._free.append(bit)
         self._clients.discard(link)
 
-    def matches(self, packet: Packet, sender: Link | None = None) -> Sequence[Link]:
-        return self.router.matches(packet, sender)
-
-    def inject(self, packet: Packet) -> Outcome[Link]:
-        """A packet that enters the network here."""
-        return self.receive(packet, None)
-
     def receive(self, packet: Packet, sender: Link | None) -> Outcome[Link]:
+        """A packet that comes over a link, or enters the network here."""
         if not self.keeps_payloads:
-            return Outcome((), [Send(link, packet) for link in self.matches(packet, sender)])
+            return Outcome((), [Send(link, packet) for link in self.router.matches(packet, sender)])
         acknowledged = []
         for payload in packet.payloads:
             if payload.content is not None:
@@ -175,7 +157,7 @@ class Node(Generic[Link]):
             packet = self._filled(packet)
             if packet.missing:
                 return [], Waiting(packet, None, tuple(map(self.missing, packet.missing)), sender)
-        return self._forwarded(packet, self.matches(packet, sender))
+        return self._forwarded(packet, self.router.matches(packet, sender))
 
     def _forwarded(
         self, packet: Packet, links: Sequence[Link]
@@ -185,7 +167,7 @@ class Node(Generic[Link]):
             found = self.for_link(packet, link)
             if isinstance(found, Waiting):
                 late.append(link)
-                missing.update({one.id: one for one in found.missing})
+                missing.update({content.id: content for content in found.missing})
             else:
                 sends.append(Send(link, found))
         if not late:

@@ -56,9 +56,9 @@ class Zones:
         self._beside: list[Ints] = [np.empty(0, np.int32)]
         self._sample = list(sample)
         self._meeting: list[list[int]] = [list(range(len(self._sample)))]
-        some = points if len(points) else np.zeros((1, dimensions), np.int64)
+        known = points if len(points) else np.zeros((1, dimensions), np.int64)
         # Far enough from the ends of 64 bits that differences fit.
-        self._extent = np.clip(np.array([some.min(axis=0), some.max(axis=0)]), LOWEST // 4, HIGHEST // 4)
+        self._extent = np.clip(np.array([known.min(axis=0), known.max(axis=0)]), LOWEST // 4, HIGHEST // 4)
         self._arrays: ZoneArrays | None = None
 
     def __len__(self) -> int:

@@ -75,14 +75,14 @@ def accepts(message: Message, subscription: Subscription) -> bool:
 
 def _fits(part: Remainder, subscription: Subscription) -> bool:
     ranges = [subscription.ranges[slot] for slot in part.slots]
-    some, excluded = (
+    is_held, is_excluded = (
         any(
             all(low <= at <= high for at, (low, high) in zip(point, ranges, strict=True))
             for point in points.tolist()
         )
         for points in (part.points, part.without)
     )
-    return some and not excluded
+    return is_held and not is_excluded
 
 
 def held(low: Longs, high: Longs, points: Longs) -> Flags:

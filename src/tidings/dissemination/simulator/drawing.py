@@ -7,18 +7,25 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidings.dissemination.simulator.results import Result
+from tidings.dissemination.simulator.results import EventResult, Result
 from tidings.errors import TidingsError
 
 if TYPE_CHECKING:
     from matplotlib.axis import Axis
 
-SIDES = {
+_OF_CHANGES = {
     "traffic": "traffic of a change, bytes × links",
     "hops": "packets between nodes for a change",
     "server_stress": "bytes that the server sends for a change",
     "latency_hops": "links to a subscriber's node",
 }
+_OF_EVENTS = {
+    "traffic": "traffic of an event, bytes × links",
+    "hops": "packets between nodes for an event",
+    "filters": "filters in the forwarding table of a node",
+    "registrations": "updates of tables for a subscription",
+}
+_LINEAR = ("latency_hops", "registrations")
 
 
 def check(path: Path) -> None:
@@ -33,9 +40,10 @@ def draw(results: Sequence[Result], title: str, swept: str | None, path: Path) -
     check(path)
     from matplotlib.figure import Figure
 
+    sides = _OF_EVENTS if isinstance(results[0], EventResult) else _OF_CHANGES
     schemes = list(dict.fromkeys(result.scheme for result in results))
     canvas = Figure(figsize=(12, 7), dpi=150)
-    for axes, (name, label) in zip(canvas.subplots(2, 2).ravel(), SIDES.items(), strict=True):
+    for axes, (name, label) in zip(canvas.subplots(2, 2).ravel(), sides.items(), strict=True):
         axes.spines[["top", "right"]].set_visible(False)
         for scheme in schemes:
             own = [result for result in results if result.scheme == scheme]
@@ -46,7 +54,7 @@ def draw(results: Sequence[Result], title: str, swept: str | None, path: Path) -
             else:
                 axes.plot([_swept(result.value) for result in own], values, marker="o", label=scheme)
         scale = axes.set_xscale if swept is None else axes.set_yscale
-        if name != "latency_hops" and any(getattr(result, name) > 0 for result in results):
+        if name not in _LINEAR and any(getattr(result, name) > 0 for result in results):
             scale("symlog" if swept is None else "log")
         _label(axes.xaxis if swept is None else axes.yaxis)
         (axes.set_xlabel if swept is None else axes.set_ylabel)(label)

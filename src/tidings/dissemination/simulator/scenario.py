@@ -139,7 +139,7 @@ def _section(section: str, given: Any) -> Any:
     kind = _SECTIONS[section]
     if not isinstance(given, dict):
         raise ScenarioError(f"'{section}' is {given!r}; it needs a section [{section}] of settings")
-    _known(given, [one.name for one in fields(kind)], f"{section}.")
+    _known(given, [setting.name for setting in fields(kind)], f"{section}.")
     return kind(**{name: _checked(f"{section}.{name}", value) for name, value in given.items()})
 
 
@@ -161,7 +161,7 @@ def _checked(key: str, value: Any) -> Any:
 
 
 def _sweep(given: Any) -> tuple[str, tuple[Any, ...]]:
-    keys = [f"{section}.{one.name}" for section, kind in _SECTIONS.items() for one in fields(kind)]
+    keys = [f"{section}.{setting.name}" for section, kind in _SECTIONS.items() for setting in fields(kind)]
     if not isinstance(given, dict) or len(given) != 1:
         raise ScenarioError(
             "'sweep' needs one setting and its values, such as \"caches.repository\" = [0, 400]"

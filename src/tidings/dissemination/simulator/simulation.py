@@ -95,12 +95,6 @@ class _Planned:
     def __init__(self) -> None:
         self.links: list[int] = []
 
-    def register(self, link: int, filter: Any) -> None:
-        """Subscriptions are the network's."""
-
-    def withdraw(self, link: int, filter: Any) -> None:
-        """Likewise."""
-
     def matches(self, packet: Packet, sender: int | None) -> Sequence[int]:
         return self.links
 
@@ -204,7 +198,9 @@ class Simulation:
             bulky = self.server.tables[whole.table].payload
             places = map(self.server.tables[whole.table].names.index, bulky)
             sizes[payload.id] = size_of_all(whole.row[place] for place in places)
-        _Walk(self, packet, message.size - sum(sizes[one.id] for one in packet.payloads), sizes).run(visits)
+        _Walk(self, packet, message.size - sum(sizes[payload.id] for payload in packet.payloads), sizes).run(
+            visits
+        )
 
     def node(self, number: int) -> Node[int]:
         found = self._nodes.get(number)
@@ -219,7 +215,7 @@ class Simulation:
                 directory=Directory(caches.directory),
                 repository=Repository(caches.repository),
             )
-            found.register(_CLIENTS, None, is_client=True)
+            found.add_client(_CLIENTS)
         return found
 
     def delay(self, sender: int, receiver: int) -> float:
@@ -292,7 +288,7 @@ class _Walk:
                 packets[child] = packets[position]
             for child, (sent, is_late) in zip(links, found, strict=False):
                 packets[child] = sent
-                self._cross(number, nodes[child], sent)
+                self._cross(number, sent)
                 depth[child] += 1 + (waited[0] if is_late else 0)
                 arrival[child] += self.simulation.delay(number, nodes[child]) + (waited[1] if is_late else 0)
             if counts[position]:
@@ -330,7 +326,7 @@ class _Walk:
             found.append((next(late if is_late else early).packet, is_late))
         return found, (asked, taken)
 
-    def _cross(self, sender: int, receiver: int, packet: Packet) -> None:
+    def _cross(self, sender: int, packet: Packet) -> None:
         totals = self.simulation.totals
         size = self._size(packet)
         lost = self.simulation.times_lost(self.simulation.loss.packet)
@@ -340,7 +336,7 @@ class _Walk:
         totals.stress[sender] += size * (1 + lost)
 
     def _size(self, packet: Packet) -> int:
-        there = sum(self.sizes[one.id] for one in packet.payloads if one.content is not None)
+        there = sum(self.sizes[payload.id] for payload in packet.payloads if payload.content is not None)
         references = REFERENCE * len(packet.payloads) if self.simulation.caches is not None else 0
         return self.bare + there + references
 

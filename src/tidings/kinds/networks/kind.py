@@ -106,16 +106,15 @@ class Places:
 
     def remarks(self, batch: Batch, pairs: Pairs, rows: np.ndarray) -> dict[int, dict[str, str]]:
         """By the position of a pair at a place in a network with costs the cost of the cheapest valid path: `NETWORK.cost`."""
-        networks = {via.network for via in self._places}
+        answered, places = np.flatnonzero((rows >= 0) & (pairs.doubt < 0)), list(self._places)
+        names = {places[row].network for row in np.unique(rows[answered]).tolist()}
         costly = {
-            name: network
-            for name in networks
-            if (network := self._networks.get(name)) is not None and network.has_costs
+            name: network for name in names if (network := self._networks.get(name)) and network.has_costs
         }
         if not costly:
             return {}
-        places, waiting = list(self._places), dict[tuple[str, int], dict[int, str]]()
-        for i in np.flatnonzero((rows >= 0) & (pairs.doubt < 0)).tolist():
+        waiting: dict[tuple[str, int], dict[int, str]] = {}
+        for i in answered.tolist():
             if (via := places[rows[i]]).network in costly:
                 waiting.setdefault((via.network, int(pairs.event[i])), {})[i] = via.node
         remarks = {}

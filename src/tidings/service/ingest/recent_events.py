@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from tidings.dissemination.live.carriers import is_carrier
 from tidings.errors import EventError
 from tidings.model.event import Event
 from tidings.storage.event_log import START, EventLog, Frame, Offset
@@ -38,11 +39,11 @@ class RecentEvents:
         self._lock = threading.Lock()
 
     def add(self, events: Sequence[tuple[Event, int]], at: float | None = None) -> None:
-        """Adds events in the order of their acceptance, with their sizes; not requests for snapshots, which no subscription
-        matches."""
+        """Adds events in the order of their acceptance, with their sizes; not requests for snapshots, nor what carries rows and
+        messages to a relay, which no subscription matches."""
         with self._lock:
             for event, size in events[-self._kept :]:
-                if event.type == SNAPSHOT:
+                if event.type == SNAPSHOT or is_carrier(event):
                     continue
                 self._events.append(Arrival(event, size, at))
                 self._bytes += size

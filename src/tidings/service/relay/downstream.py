@@ -16,10 +16,10 @@ import asyncio
 import logging
 import struct
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tidings.dissemination.live.carriers import is_carrier
 from tidings.dissemination.network.node import Node, Waiting
@@ -45,6 +45,7 @@ _GAP = struct.Struct(">BQ")
 _SENT = 10_000  # events that are remembered, so that each is sent once
 RENEW_EVERY = 600.0
 _OVERLAP = 60.0  # seconds before an event that a relay names
+_LOOKS_BACK = 600.0  # seconds before it came to the relay, if it is not stored here
 
 
 logger = logging.getLogger(__name__)
@@ -58,7 +59,7 @@ class Loop(TidingsError):
 
 @dataclass(eq=False)
 class Link:
-    """A link that is open, and what has crossed it since it was opened."""
+    """A link that is open."""
 
     owner: str
     relay: str
@@ -66,9 +67,6 @@ class Link:
     since: float
     ids: frozenset[str] = frozenset()
     awake: asyncio.Event = field(default_factory=asyncio.Event)
-    messages: int = 0
-    bytes: int = 0
-    stripped: int = 0
     sent: OrderedDict[tuple[str, str], None] = field(default_factory=OrderedDict)
     changes: int = -1  # of the registry, when `ids` was read
     members: LinkMembers = field(default_factory=lambda: LinkMembers((), {}))
@@ -77,11 +75,19 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where a link begins: after a number, or near an event or a time if the relay comes from elsewhere."""
+    """Where a link begins: after a number. If the relay comes from elsewhere, it names the last event that it has, and when
+    that came."""
 
     after: int | None = None
     event: tuple[str, str] | None = None
     since: float | None = None
+
+
+class Beginning(NamedTuple):
+    """The number after which a link begins, and whether events that the relay does not have may be missing there."""
+
+    after: int
+    is_gap: bool = False
 
 
 class Downstream:
@@ -94,9 +100,9 @@ class Downstream:
         hub: Hub,
         filters: LinkFilters,
         *,
-        count: Callable[[str, int, int, int], None] = lambda relay, messages, bytes, stripped: None,
-        tables: Callable[[], Mapping[str, Table]] = dict,
-        clock: Callable[[], float] = time.time,
+        count: Callable[[str, int, int, int], None],
+        tables: Callable[[], Mapping[str, Table]],
+        clock: Callable[[], float],
     ) -> None:
         self._registry, self._mailbox, self._hub, self._tables = registry, mailbox, hub, tables
         self.filters, self._count, self._clock = filters, count, clock
@@ -142,14 +148,21 @@ class Downstream:
                     return payload.content
         return None
 
-    def start_of(self, start: Start) -> int:
-        """The number after which a link begins."""
-        last = self._mailbox.last()
-        if start.after is not None and start.after <= last:
-            return start.after
+    def beginning(self, owner: str, start: Start) -> Beginning:
+        """Where a link begins. What was deleted after a number is no loss for a relay whose last event, from elsewhere, is
+        stored here."""
+        first, last = self._mailbox.first(), self._mailbox.last()
+        after = start.after if start.after is not None and start.after <= last else None
+        if after is not None and (start.event is None or after + 1 >= first):
+            return Beginning(after)
         at = None if start.event is None else self._mailbox.time_of(*start.event)
-        since = start.since if at is None else at - _OVERLAP
-        return last if since is None else self._mailbox.number_before(since)
+        if at is not None:
+            return Beginning(self._mailbox.number_before(at - _OVERLAP))
+        if after is not None or start.since is None:
+            return Beginning(last if after is None else after)
+        before = self._mailbox.number_before(start.since - _LOOKS_BACK)
+        has_deleted = before < first and first > 1
+        return Beginning(before, has_deleted or self.filters.began(owner) > start.since)
 
     async def packets(self, principal: Principal, relay: str, start: Start) -> AsyncGenerator[bytes, None]:
         """The frames of a link, until it is closed or the service ends."""
@@ -160,8 +173,9 @@ class Downstream:
             self.relays.opened(owner, relay, link.since)
             self._node.forget(owner)  # its other end may have started anew
         try:
-            seen = await asyncio.to_thread(self.start_of, start)
-            yield self._mark(seen)
+            seen, is_gap = await asyncio.to_thread(self.beginning, owner, start)
+            gap = frame(_GAP.pack(0, seen)) if is_gap else b""
+            yield gap + self._mark(seen)
             while not self._hub.stopped:
                 link.awake.clear()  # before anything is read
                 upto = self._hub.last
@@ -186,8 +200,8 @@ class Downstream:
         """The next frames, and the number up to which that is all."""
         if link.changes != (now := self._registry.subscription_changes):
             members = self.filters.members(link.owner)
-            link.members = LinkMembers([one.text for one in members], self._tables())
-            link.member_ids = frozenset(one.id for one in members)
+            link.members = LinkMembers([member.text for member in members], self._tables())
+            link.member_ids = frozenset(member.id for member in members)
             link.changes, link.ids = now, self.filters.sent_for(link.owner) | link.members.streams
         found, reached = self._mailbox.events_of(link.ids, seen, upto, PAGE, PAGE_BYTES)
         gap = self._gap(link, seen, reached)
@@ -211,8 +225,6 @@ class Downstream:
             except WireError as error:
                 logger.error("an event is not sent to the relay %s: %s", link.relay, error)
         size = sum(map(len, frames))
-        link.messages, link.bytes = link.messages + len(frames), link.bytes + size
-        link.stripped += stripped
         self._count(link.relay, len(frames), size, stripped)
         self.relays.sent(link.owner, link.relay, len(link.ids), (len(frames), size, stripped))
         return gap + frames, reached
@@ -254,12 +266,6 @@ class _NoRouter:
     """The mailbox has decided already which link a packet is for."""
 
     reads_payload = False
-
-    def register(self, link: str, filter: object) -> None:
-        raise AssertionError("filters are registered in the registry")
-
-    def withdraw(self, link: str, filter: object) -> None:
-        raise AssertionError("filters are withdrawn in the registry")
 
     def matches(self, packet: Packet, sender: str | None) -> Sequence[str]:
         raise AssertionError("packets are matched by the stream")

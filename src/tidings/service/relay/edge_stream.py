@@ -83,7 +83,7 @@ class EdgeStream:
             if not log.start() <= Offset(segment, byte) <= reached:
                 raise ValueError("the log has other events")
             self._edge.restore(state)
-            self._asked = [tuple(one) for one in asked]
+            self._asked = [tuple(request) for request in asked]
             start = Offset(segment, byte)
         except FileNotFoundError:
             pass
@@ -108,7 +108,7 @@ class EdgeStream:
         assert self._edge is not None
         assert self._at is not None
         aside = self._file.with_suffix(".writing")
-        content = pack([*self._at, [list(one) for one in self._asked], self._edge.state()])
+        content = pack([*self._at, [list(request) for request in self._asked], self._edge.state()])
         aside.write_bytes(payload_id(content) + content)
         aside.replace(self._file)
         self._saved, self._is_changed = self._clock(), False
@@ -189,7 +189,8 @@ class EdgeStream:
             changes = edge.take_rows(found)
             self._lost.discard(found.text)
             yield from self._changes(changes, event.source, event.id)
-            asked, self._asked = self._asked, []
+            anew = [(event.source, event.id, id) for id in edge.begun_anew() if not id.startswith(MEMBERS)]
+            asked, self._asked = self._asked + anew, []
             for source, id, subscription in asked:
                 yield from self._snapshot(source, id, subscription, made)
         else:
@@ -207,10 +208,12 @@ class EdgeStream:
 
     def _changes(self, changes: Sequence[EdgeChange], source: str, event: str) -> Iterable[Columns]:
         assert self._edge is not None
-        for one in changes:
-            if not one.subscription.startswith(MEMBERS):
-                rows = self._edge.result_changes(one.gained) + self._edge.result_changes(one.lost, "-")
-                yield _notification(one.subscription, source, event, "match", one.part, one.sequence, rows)
+        for change in changes:
+            if not change.subscription.startswith(MEMBERS):
+                rows = self._edge.result_changes(change.gained) + self._edge.result_changes(change.lost, "-")
+                yield _notification(
+                    change.subscription, source, event, "match", change.part, change.sequence, rows
+                )
 
     def _snapshot(self, source: str, event: str, id: str, made: list[Event]) -> Iterable[Columns]:
         """All rows of a subscription, as soon as they are there."""
@@ -242,7 +245,7 @@ def _matched(engine: Engine, events: pa.Table) -> pa.Table:
 
 def _notification(subscription: str, source: str, event: str, verdict: str, *in_part: Any) -> Columns:
     part, sequence, rows = in_part
-    changes = [{"table": one.table, "change": one.change, "row": _text(one)} for one in rows]
+    changes = [{"table": change.table, "change": change.change, "row": _text(change)} for change in rows]
     return {
         "subscription": subscription,
         "source": source,

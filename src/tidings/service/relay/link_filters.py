@@ -2,7 +2,8 @@
 
 Their owner is "(relay) TOKEN RELAY", so no list of people shows them, and two relays with one token do not meet. The id of one
 is a hash of its owner and its text: registering it again changes nothing. One that is withdrawn leaves the index at once, but
-what it has matched before is still sent.
+what it has matched before is still sent. One that expired while its relay was away gets a `missed` notice when the relay is back, and
+the link passes that on.
 """
 
 from __future__ import annotations
@@ -13,7 +14,16 @@ from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 
 from tidings.errors import TidingsError
-from tidings.service.model import HIDDEN, LIVING, MEMBERS, Principal, State, Subscription
+from tidings.service.model import (
+    HIDDEN,
+    LIVING,
+    MEMBERS,
+    Notice,
+    NotificationKind,
+    Principal,
+    State,
+    Subscription,
+)
 from tidings.service.settings import Settings
 from tidings.service.store.registry import Registry
 from tidings.service.subscriptions import tickets
@@ -21,6 +31,7 @@ from tidings.service.subscriptions.access_control import AccessControl, OverQuot
 from tidings.service.subscriptions.lifecycle import Lifecycle
 
 MOST = 100_000  # filters of all relays with one token
+_EXPIRED = "events may be missing: the relay was away for so long that its filters had expired"
 STILL_SENT = 3_600.0  # seconds that a withdrawn filter's matches are looked for
 
 
@@ -35,8 +46,8 @@ def _owners_of(principal: Principal) -> str:
 
 
 class LinkFilters:
-    """Registers and withdraws the filters of relays. `request_rows` has the stream answer with all rows of filters over tables.
-    Thread-safe."""
+    """Registers and withdraws the filters of relays. `request_rows` has the stream answer with all rows of filters over tables;
+    `notify` stores notices. Thread-safe."""
 
     def __init__(
         self,
@@ -46,30 +57,36 @@ class LinkFilters:
         settings: Settings,
         clock: Callable[[], float] = time.time,
         *,
-        request_rows: Callable[[Sequence[str]], None] = lambda ids: None,
+        request_rows: Callable[[Sequence[str]], None],
+        notify: Callable[[Iterable[Notice]], None],
     ) -> None:
         self._registry, self._lifecycle, self._access = registry, lifecycle, access
-        self.request_rows = request_rows
+        self.request_rows, self._notify = request_rows, notify
         self._validity, self._clock = settings.retention, clock
         self._changing = threading.Lock()
 
-    def replace(self, principal: Principal, relay: str, texts: Iterable[str]) -> dict[str, str]:
-        """Makes these the filters of a relay, new ones first; returns the refused texts with the reasons."""
+    def replace(
+        self, principal: Principal, relay: str, texts: Iterable[str], *, again: bool = False
+    ) -> dict[str, str]:
+        """Makes these the filters of a relay, new ones first; returns the refused texts with the reasons. `again` says that
+        it had filters here before."""
         wanted, owner = dict.fromkeys(texts), owner_of(principal, relay)
-        refused = self.register(principal, relay, list(wanted))
+        refused = self.register(principal, relay, list(wanted), again=again)
         kept = {filter_id(owner, text) for text in wanted}
         with self._changing:
             self._registry.cancel_many(
-                [one for one in self._living(owner) if one.id not in kept], self._clock()
+                [filter for filter in self._living(owner) if filter.id not in kept], self._clock()
             )
         return refused
 
-    def register(self, principal: Principal, relay: str, texts: Sequence[str]) -> dict[str, str]:
+    def register(
+        self, principal: Principal, relay: str, texts: Sequence[str], *, again: bool = False
+    ) -> dict[str, str]:
         """Has these matched, too; returns the refused texts with the reasons. The index has the others then."""
         owner, refused = owner_of(principal, relay), dict[str, str]()
         until = self._clock() + self._validity
         with self._changing:
-            known = {one.id: one for one in self._registry.owned(owner)}
+            known = {filter.id: filter for filter in self._registry.owned(owner)}
             new, ended = list[Subscription](), list[Subscription]()
             for text in dict.fromkeys(texts):
                 found = known.get(filter_id(owner, text))
@@ -88,27 +105,50 @@ class LinkFilters:
                     ended.append(found)
             self._check_quota(principal, len(new) + len(ended))
             errors = self._lifecycle.add_filters(new, ended, until)
+            unmatched = [filter for filter in ended if filter.state is State.EXPIRED]
+            if again and not known:  # they have expired so long ago that they are deleted
+                unmatched = new
+            self._notify_of_gap(
+                filter.id for filter in unmatched if not filter.over_tables and filter.id not in errors
+            )
             # In the log before this is answered, so before any change that the relay's subscriber may expect to hear of.
-            if members := [one.id for one in (*new, *ended) if one.over_tables and one.id not in errors]:
+            if members := [
+                filter.id for filter in (*new, *ended) if filter.over_tables and filter.id not in errors
+            ]:
                 self.request_rows(members)
-        return refused | {one.text: str(errors[one.id]) for one in (*new, *ended) if one.id in errors}
+        return refused | {
+            filter.text: str(errors[filter.id]) for filter in (*new, *ended) if filter.id in errors
+        }
+
+    def _notify_of_gap(self, ids: Iterable[str]) -> None:
+        """What these filters would have matched while they were not in the index may be missing at their relay."""
+        now = self._clock()
+        self._notify(
+            Notice(id, NotificationKind.MISSED, f"missed since expiry {now:.3f}", now, _EXPIRED) for id in ids
+        )
+
+    def began(self, owner: str) -> float:
+        """When the first of a relay's filters was registered; 0 if it has none."""
+        return min((filter.created for filter in self._living(owner)), default=0.0)
 
     def members(self, owner: str) -> list[Subscription]:
         """The filters of a relay that are over tables."""
-        return [one for one in self._living(owner) if one.over_tables]
+        return [filter for filter in self._living(owner) if filter.over_tables]
 
     def send_rows(self, principal: Principal, relay: str, texts: Iterable[str]) -> None:
         """Has the rows of filters over tables sent again, to a relay that has lost them."""
         owner = owner_of(principal, relay)
         asked = {filter_id(owner, text) for text in texts}
-        if found := [one.id for one in self.members(owner) if one.id in asked]:
+        if found := [filter.id for filter in self.members(owner) if filter.id in asked]:
             self.request_rows(found)
 
     def withdraw(self, principal: Principal, relay: str, texts: Iterable[str]) -> None:
         owner = owner_of(principal, relay)
         gone = {filter_id(owner, text) for text in texts}
         with self._changing:
-            self._registry.cancel_many([one for one in self._living(owner) if one.id in gone], self._clock())
+            self._registry.cancel_many(
+                [filter for filter in self._living(owner) if filter.id in gone], self._clock()
+            )
 
     def renew(self, principal: Principal, relay: str) -> None:
         """Starts a new validity of all filters of a relay."""
@@ -118,13 +158,13 @@ class LinkFilters:
         """The ids whose matches are sent to a relay: its filters, and those that were withdrawn a while ago."""
         lately = self._clock() - STILL_SENT
         return frozenset(
-            one.id
-            for one in self._registry.owned(owner)
-            if one.state in LIVING or (one.valid_until or 0.0) > lately
+            filter.id
+            for filter in self._registry.owned(owner)
+            if filter.state in LIVING or (filter.valid_until or 0.0) > lately
         )
 
     def _living(self, owner: str) -> list[Subscription]:
-        return [one for one in self._registry.owned(owner) if one.state in LIVING]
+        return [filter for filter in self._registry.owned(owner) if filter.state in LIVING]
 
     def _check_quota(self, principal: Principal, more: int) -> None:
         """Counts the filters of all relays with the token: a relay chooses its id itself."""

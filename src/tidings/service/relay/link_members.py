@@ -35,7 +35,9 @@ class LinkMembers:
             if member.population not in self._servers:
                 seen = member.tables if member.parts else tables
                 self._servers[member.population] = Server(seen.values())
-            ends = [([low], [high]) for low, high in member.subscription([one[:2] for one in ranges]).ranges]
+            ends = [
+                ([low], [high]) for low, high in member.subscription([bounds[:2] for bounds in ranges]).ranges
+            ]
             self._servers[member.population].subscribe(member.signature, ends, member.semijoins)  # type: ignore[arg-type]
 
     @property

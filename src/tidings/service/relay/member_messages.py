@@ -59,5 +59,7 @@ class MemberMessages:
         assert self._made is not None
         id = str(request["subscription"])
         found = self._made.snapshot(id)
-        changes = [{"table": one.table, "change": "+", "row": json.dumps(one.row)} for one in found.changes]
+        changes = [
+            {"table": change.table, "change": "+", "row": json.dumps(change.row)} for change in found.changes
+        ]
         return {**request, "sequence": found.sequence, "message": engine.text(id), "changes": changes}

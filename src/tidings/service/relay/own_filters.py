@@ -50,10 +50,9 @@ class OwnFilters:
         self._behind = set(parents)  # those that need the whole list
         self._due: dict[Parent, float] = {}
         self._stopping = False
-        self._known: set[Parent] = set()
-        self.before_first: Callable[[Parent], None] = lambda parent: (
-            None
-        )  # called before a parent has filters
+        self._had_filters: dict[Parent, bool] = {}  # whether a parent ever had some; it may have deleted them
+        # Called before a parent has filters: whether it had some before this start.
+        self.before_first: Callable[[Parent], bool] = lambda parent: False
         self.faults: dict[Parent, str] = {}
         self._thread = threading.Thread(target=self._run, name="own-filters", daemon=True)
 
@@ -61,10 +60,6 @@ class OwnFilters:
     def registered(self) -> int:
         """How many filters stand for all subscriptions."""
         return len(self._texts())
-
-    @property
-    def subscriptions(self) -> int:
-        return len(self._covering) + len(self._joins)
 
     def start(self) -> None:
         self.reload()
@@ -100,6 +95,11 @@ class OwnFilters:
                     break
             if parent in self._behind:
                 raise ParentAway(self.faults.get(parent) or f"{parent.url} does not take the filters in time")
+
+    def was_away(self, parent: Parent) -> None:
+        """A parent does not answer: it is given the whole list when it does, since filters expire there meanwhile."""
+        with self._news:
+            self._behind.add(parent)
 
     def need_rows(self, texts: Iterable[str]) -> None:
         """The rows of these joins have to be sent again. Callable from any thread."""
@@ -194,13 +194,14 @@ class OwnFilters:
                 self._note_done(parent, wanted)
                 continue
             try:
-                if parent not in self._known:
-                    self.before_first(parent)
-                    self._known.add(parent)
+                texts = self._texts()
+                if parent not in self._had_filters:
+                    self._had_filters[parent] = self.before_first(parent)
                 if whole:
-                    refused = parent.replace_filters(sorted(self._texts()))
+                    refused = parent.replace_filters(sorted(texts), again=self._had_filters[parent])
                 else:
                     refused = parent.change_filters(register, withdraw)
+                self._had_filters[parent] |= bool(texts)
                 self._behind.discard(parent)  # before rows: `need_rows` may add it again meanwhile
                 if parent is self._in_use:
                     self._request_rows(parent)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import httpx
 
 from tidings.errors import TidingsError
-from tidings.service.relay.copies import NO_COPIES, Copies
+from tidings.service.relay.copies import Copies
 from tidings.service.relay.downstream import HEARTBEAT, MOST_ACKS
 
 SILENCE = 3 * HEARTBEAT  # seconds without a frame after which a parent is taken for gone
@@ -50,7 +50,7 @@ class Parent:
         self.interrupt()
         self._http.close()
 
-    def hello(self, name: str = "", address: str = "", copies: Copies = NO_COPIES) -> Welcome:
+    def hello(self, name: str, address: str, copies: Copies) -> Welcome:
         """Says who this relay is, and what its subscribers would have been sent without it."""
         about = {
             "name": name,
@@ -58,18 +58,19 @@ class Parent:
             "copies": copies.notifications,
             "copied_bytes": copies.bytes,
         }
-        told = self._json("POST", "/api/links", json={"relay": self.relay, **about})
+        answer = self._json("POST", "/api/links", json={"relay": self.relay, **about})
         try:
-            path = tuple(str(id) for id in told["path"])
-            return Welcome(str(told["service"]), path, int(told["last"]), str(told["definitions"]))
+            path = tuple(str(id) for id in answer["path"])
+            return Welcome(str(answer["service"]), path, int(answer["last"]), str(answer["definitions"]))
         except (LookupError, TypeError, ValueError):
             raise ParentRefuses(
                 f"{self.url} answers like no service that relays can be linked to; give the address of another"
             ) from None
 
-    def replace_filters(self, texts: Sequence[str]) -> dict[str, str]:
-        """Makes these the filters of this relay; returns those that were refused, with the reasons."""
-        return self._filters("PUT", {"filters": list(texts)})
+    def replace_filters(self, texts: Sequence[str], *, again: bool) -> dict[str, str]:
+        """Makes these the filters of this relay; returns those that were refused, with the reasons. `again` says that it had
+        filters there before: if they have expired, events may be missing."""
+        return self._filters("PUT", {"filters": list(texts), "again": again})
 
     def change_filters(self, register: Sequence[str], withdraw: Sequence[str]) -> dict[str, str]:
         """Registers the first, then withdraws the second."""
@@ -117,12 +118,12 @@ class Parent:
         asked = {"relay": self.relay, "id": id.hex(), "number": number}
         return self._call("GET", "/api/links/payloads", params=asked).content
 
-    def get(self, path: str, accept: str = "application/json") -> bytes:
-        return self._call("GET", path, headers={"Accept": accept}).content
+    def get(self, path: str) -> Any:
+        return self._json("GET", path)
 
     def _filters(self, method: str, body: Mapping[str, Any]) -> dict[str, str]:
-        told = self._json(method, "/api/links/filters", json={"relay": self.relay, **body})
-        return {str(one["text"]): str(one["reason"]) for one in told.get("refused", ())}
+        answer = self._json(method, "/api/links/filters", json={"relay": self.relay, **body})
+        return {str(refusal["text"]): str(refusal["reason"]) for refusal in answer.get("refused", ())}
 
     def _json(self, method: str, path: str, **request: Any) -> Any:
         response = self._call(method, path, **request)

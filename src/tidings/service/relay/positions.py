@@ -19,20 +19,21 @@ logger = logging.getLogger(__name__)
 @dataclass(slots=True)
 class Positions:
     """`numbers` are the last of each upstream service, by its id; `event` is the last event, by source and id, and `at` when it
-    came."""
+    came; `service` is the one that was read last."""
 
     numbers: dict[str, int] = field(default_factory=dict)
     event: tuple[str, str] | None = None
     at: float = 0.0
+    service: str = ""
 
 
 def read_positions(path: Path) -> Positions:
     """The positions; none if there is no such file, or no whole one."""
     try:
-        told = json.loads(path.read_text())
-        event = None if told["event"] is None else (str(told["event"][0]), str(told["event"][1]))
-        numbers = {str(id): int(number) for id, number in told["numbers"].items()}
-        return Positions(numbers, event, float(told["at"]))
+        read = json.loads(path.read_text())
+        event = None if read["event"] is None else (str(read["event"][0]), str(read["event"][1]))
+        numbers = {str(id): int(number) for id, number in read["numbers"].items()}
+        return Positions(numbers, event, float(read["at"]), str(read.get("service", "")))
     except FileNotFoundError:
         return Positions()
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:

@@ -1,8 +1,9 @@
 """The link of a relay to the services above it: events come from the first one that answers.
 
 An event is in the log before the position moves past its packet, so after a kill nothing is missing, and what comes twice is
-dropped by its source and id. The next packets are read meanwhile: those that wait are written to the log together. If the first parent is gone, the relay goes on at the second, from a little before the last event
-that it has; it returns to the first at the number where it left it.
+dropped by its source and id. The next packets are read meanwhile: those that wait are written to the log together. If the first
+parent is gone, the relay goes on at the second, from a little before the last event that it has; it returns to the first at the
+number where it left it.
 
     hello ─► packets ─► decode, payloads ─► log ─► position          away: the next parent, after a pause
 """
@@ -44,11 +45,17 @@ from tidings.service.telemetry.link_metrics import UP, LinkMetrics
 HELLO_EVERY = 10.0  # seconds; it also finds out whether the first parent is back
 PAUSES = (0.1, 0.3, 1.0, 2.0, 5.0)
 TRIES = 2  # of a parent before the other one is tried
-LOOKS_BACK = 600.0  # seconds before the last event, at a parent that does not know it
 _KEPT = 400  # payloads
 _KEEP_EVERY = (
     1.0  # seconds between two writings of the position: what came since then comes again after a kill
 )
+
+_WORDS = {
+    "connected": "is connected",
+    "idle": "is not read",
+    "away": "is away",
+    "refuses": "refuses the link",
+}
 
 logger = logging.getLogger(__name__)
 
@@ -106,20 +113,21 @@ class Upstream:
         metrics: LinkMetrics,
         data: Path,
         *,
-        name: str = "",
-        address: str = "",
-        on_welcome: Callable[[Parent, Welcome], None] = lambda parent, welcome: None,
-        on_gap: Callable[[str, int], None] = lambda service, number: None,
-        clock: Callable[[], float] = time.time,
+        name: str,
+        address: str,
+        on_welcome: Callable[[Parent, Welcome], None],
+        on_gap: Callable[[str, int], None],
+        clock: Callable[[], float],
     ) -> None:
         self._parents, self._own, self._log_writer, self._metrics = parents, own, log_writer, metrics
         self._on_welcome, self._on_gap = on_welcome, on_gap
         self._clock, self._file = clock, data / "upstream.json"
         self._positions: Positions = read_positions(self._file)
+        self._read_before = frozenset(self._positions.numbers)
         self._kept, self._kept_at = self._positions, 0.0
         self._moving, self._counting = threading.Lock(), threading.Lock()
         self._name, self._address = name or socket.gethostname(), address
-        own.before_first = lambda parent: self._note_last(self._say_hello(parent))
+        own.before_first = self._meet
         self.states = [ParentState(parent.url, since=clock()) for parent in parents]
         self._path: dict[Parent, tuple[str, ...]] = {}
         self._payloads = Repository(_KEPT)
@@ -179,6 +187,8 @@ class Upstream:
                     self._set(state, "idle")
                     self._current, self._returning, failures = 0, False, 0
                     continue
+                if self._stopping.is_set():  # this relay has closed the link
+                    return
                 self._set(state, "away", str(error))
             except (ParentRefuses, WireError) as error:
                 self._metrics.refused(1, "packet" if isinstance(error, WireError) else "link")
@@ -188,11 +198,11 @@ class Upstream:
                 self._set(state, "away", str(error))
             except Exception:
                 logger.exception("the link to %s has failed", parent.url)
-                self._set(state, "away", "the link has failed; the log says why")
+                self._set(state, "away", f"the link to {parent.url} has failed; the log says why")
             failures = 1 if state.messages > before else failures + 1
             if failures >= TRIES and len(self._parents) > 1 and not self._stopping.is_set():
                 self._current = 1 - self._current
-                logger.warning("going on at %s", self._parents[self._current].url)
+                logger.warning("the relay goes on at %s", self._parents[self._current].url)
                 failures = 0
                 self._stopping.wait(PAUSES[0])
             else:
@@ -238,6 +248,12 @@ class Upstream:
         state = self.states[self._parents.index(parent)]
         return parent.hello(self._name, self._address, state.copies)
 
+    def _meet(self, parent: Parent) -> bool:
+        """Says hello before a parent is given filters. Returns whether it was read before this start."""
+        welcome = self._say_hello(parent)
+        self._note_last(welcome)
+        return welcome.service in self._read_before
+
     def _note_last(self, welcome: Welcome) -> None:
         """Keeps where a parent was before it had filters of this relay. As long as no event has come from anywhere, only that
         says where to begin at it."""
@@ -250,16 +266,19 @@ class Upstream:
                 self._keep()
 
     def _start(self, welcome: Welcome) -> dict[str, object]:
-        """Where to go on: at the number that was read last there; near the last event that came from elsewhere; or with
-        what comes from now on."""
+        """Where to go on: at the number that was read last there; near the last event if that came from elsewhere; or with
+        what comes from now on. The first parent is given both: it may have deleted what came from elsewhere."""
         positions = self._positions
         number = positions.numbers.get(welcome.service)
-        if number is not None and number <= welcome.last and (self._current == 0 or positions.event is None):
+        if number is not None and number > welcome.last:  # the parent has lost what it had
+            number = None
+        if positions.event is None:
+            return {"after": welcome.last if number is None else number}
+        if number is not None and positions.service == welcome.service:
             return {"after": number}
-        if positions.event is None:  # the parent has lost what it had
-            return {"after": welcome.last}
         source, id = positions.event
-        return {"source": source, "id": id, "since": max(0.0, positions.at - LOOKS_BACK)}
+        after = number if self._current == 0 else None
+        return {"after": after, "source": source, "id": id, "since": positions.at}
 
     def _take(self, reading: _Reading, frames: Sequence[bytes], size: int) -> None:
         """Has the events of some frames written to the log. A frame that cannot be read ends the link, after those before it
@@ -340,7 +359,9 @@ class Upstream:
             positions = self._positions
             if events:
                 positions = replace(positions, event=(events[-1].source, events[-1].id), at=self._clock())
-            self._positions = replace(positions, numbers={**positions.numbers, service: number})
+            self._positions = replace(
+                positions, numbers={**positions.numbers, service: number}, service=service
+            )
             if time.monotonic() - self._kept_at >= _KEEP_EVERY:
                 self._keep()
 
@@ -363,6 +384,7 @@ class Upstream:
                         parent.interrupt()
                     continue
                 except TidingsError:
+                    self._own.was_away(parent)
                     continue
                 if at == 0 and self._current and parent not in self._own.faults:
                     logger.info("%s answers again", parent.url)
@@ -373,4 +395,4 @@ class Upstream:
         if (state.status, state.message) != (status, message):
             state.status, state.message, state.since = status, message, self._clock()
             level = logging.INFO if status in ("connected", "idle") else logging.WARNING
-            logger.log(level, "%s: %s%s", state.url, status, f": {message}" if message else "")
+            logger.log(level, "the upstream service %s: %s", _WORDS[status], message or state.url)

@@ -3,7 +3,6 @@ same at the relay as there. They are looked at when a hello says that they are o
 
 from __future__ import annotations
 
-import json
 import logging
 from pathlib import Path
 
@@ -33,8 +32,7 @@ class UpstreamDefinitions:
         if welcome.definitions == self._seen:
             return
         try:
-            told = json.loads(parent.get("/api/links/definitions"))
-            self._take(told)
+            self._take(parent.get("/api/links/definitions"))
             if (tables := tables_of(parent, self._data)) is not None:
                 self._definitions.set_tables(tables)
         except (ValueError, LookupError, TypeError, AttributeError) as error:
@@ -44,16 +42,16 @@ class UpstreamDefinitions:
             return  # they are tried again
         self._seen = welcome.definitions
 
-    def _take(self, told: dict[str, object]) -> None:
+    def _take(self, declared: dict[str, object]) -> None:
         engine = self._definitions.engine
-        triples = str(told["taxonomy"]).encode()
+        triples = str(declared["taxonomy"]).encode()
         taxonomy = Taxonomy.from_rdf(triples, NTRIPLES) if triples.strip() else Taxonomy()
         if taxonomy != engine.taxonomy and triples.strip():
             self._definitions.set_taxonomy(_AUTHOR, triples, NTRIPLES)
-        prefixes = {str(name): str(iri) for name, iri in dict(told["prefixes"]).items()}  # type: ignore[call-overload]
+        prefixes = {str(name): str(iri) for name, iri in dict(declared["prefixes"]).items()}  # type: ignore[call-overload]
         if prefixes != dict(engine.prefixes):
             self._definitions.set_prefixes(_AUTHOR, prefixes)
-        for name, rows in dict(told["networks"]).items():  # type: ignore[call-overload]
+        for name, rows in dict(declared["networks"]).items():  # type: ignore[call-overload]
             known = engine.networks.get(name)
             if known is None or known.rows() != network_of_rows(**rows).rows():
                 self._definitions.set_network(_AUTHOR, str(name), rows)

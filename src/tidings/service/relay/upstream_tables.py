@@ -59,7 +59,7 @@ def tables_of(parent: Parent, data: Path) -> Path | None:
 def _declared_at(parent: Parent) -> dict[str, object]:
     return {
         found["name"]: {"columns": found["columns"], "key": found["key"], "payload": found["payload"]}
-        for found in json.loads(parent.get("/api/tables"))["items"]
+        for found in parent.get("/api/tables")["items"]
     }
 
 

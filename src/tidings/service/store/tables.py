@@ -235,7 +235,7 @@ events = Table(
     Index("events_last", "last"),
 )
 
-# What readers mark. A reader is the id of a token, "" where nobody has one. Marks go with what they mark: a position
+# What readers mark. A reader is an owner (`owners.py`), "" where nobody has a token. Marks go with what they mark: a position
 # below all notifications that are kept says the same as none.
 read_positions = Table(
     "read_positions",

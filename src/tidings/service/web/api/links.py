@@ -66,6 +66,12 @@ class LinkDefinitions(ResponseModel):
 class NewFilters(RequestModel):
     relay: RelayId
     filters: Filters = Field(description="Texts of filters of the relay.")
+    again: bool = Field(default=False, description="Whether it had filters here before.")
+
+
+class RowsRequest(RequestModel):
+    relay: RelayId
+    filters: Filters = Field(description="Texts of filters of the relay over tables.")
 
 
 class ChangedFilters(RequestModel):
@@ -131,7 +137,7 @@ def replace_filters(caller: CurrentCaller, new: NewFilters) -> FilterAnswer:
     """Those that are refused are named, with the reasons; the index has all others when this is answered."""
     caller.need(Role.RELAY)
     filters, principal = caller.service.downstream.filters, caller.principal
-    return _answer(caller, filters.replace(principal, new.relay, new.filters))
+    return _answer(caller, filters.replace(principal, new.relay, new.filters, again=new.again))
 
 
 @api.post(
@@ -155,7 +161,7 @@ def change_filters(caller: CurrentCaller, changed: ChangedFilters) -> FilterAnsw
     status_code=204,
     responses=problems(403),
 )
-def request_rows(caller: CurrentCaller, asked: NewFilters) -> None:
+def request_rows(caller: CurrentCaller, asked: RowsRequest) -> None:
     """They are sent over the link, for a relay that has lost them. A filter that is not the relay's is ignored."""
     caller.need(Role.RELAY)
     caller.service.downstream.filters.send_rows(caller.principal, asked.relay, asked.filters)
@@ -186,7 +192,7 @@ async def read_packets(
     id: Annotated[str | None, Query(max_length=2_000, description="Of that event.")] = None,
     since: Annotated[
         float | None,
-        Query(ge=0, allow_inf_nan=False, description="Else from this time on, in seconds since 1970."),
+        Query(ge=0, allow_inf_nan=False, description="When that event came, in seconds since 1970."),
     ] = None,
 ) -> Response:
     caller.need(Role.RELAY)

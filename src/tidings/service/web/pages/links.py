@@ -58,7 +58,7 @@ def _crossed(link: ParentState | RelayBelow) -> dict[str, Any]:
         "stripped": link.stripped,
         "copies": copies.notifications,
         "copied": size(copies.bytes),
-        "share": min(100.0, 100 * link.bytes / copies.bytes) if copies.bytes else None,
+        "share": 100 * link.bytes / copies.bytes if copies.bytes else None,
     }
 
 
