@@ -41,6 +41,7 @@ BARS = {
     "host-bars": "what must hold on several hosts",
     "service-bars": "what must hold of the service",
     "stream-bars": "what must hold of the way from a post to a listener",
+    "backtest-bars": "what must hold of backtests",
     "delivery-bars": "what must hold of listeners, webhooks and memory",
 }
 NAMES = (*BARS, *FIGURES, "report")

@@ -62,6 +62,7 @@ BARS = (
     ("host-bars", "What must hold on several hosts"),
     ("service-bars", "What must hold of the service"),
     ("stream-bars", "What must hold of the way from a post to a listener"),
+    ("backtest-bars", "What must hold of backtests"),
     ("delivery-bars", "What must hold of listeners, webhooks and memory"),
 )
 _INTRODUCTION = """# Benchmarks

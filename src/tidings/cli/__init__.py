@@ -24,6 +24,7 @@ from tidings.cli.remote.sources import sources
 from tidings.cli.run import run
 from tidings.cli.serve import serve
 from tidings.cli.token import token
+from tidings.cli.trials.backtest import backtest
 from tidings.cli.trials.bench import bench
 from tidings.cli.trials.dissemination import dissemination
 from tidings.errors import TidingsError
@@ -67,6 +68,7 @@ for command in (
     match,
     explain,
     contains,
+    backtest,
     index,
     network,
     dissemination,

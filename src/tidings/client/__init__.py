@@ -16,6 +16,7 @@ send and receive.
 
 from tidings.client.async_client import AsyncClient
 from tidings.client.responses import (
+    Backtest,
     BulkItem,
     Checked,
     Definition,
@@ -34,6 +35,7 @@ from tidings.client.sync_client import Client
 
 __all__ = [
     "AsyncClient",
+    "Backtest",
     "BulkItem",
     "Checked",
     "Client",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast
@@ -15,6 +15,7 @@ from tidings.client import calls
 from tidings.client.calls import Call, Page, Validity, id_of
 from tidings.client.connection import Connection
 from tidings.client.responses import (
+    Backtest,
     BulkItem,
     Checked,
     Definition,
@@ -292,6 +293,28 @@ class AsyncClient(Connection):
     async def try_(self, text: str) -> Trial:
         """What a text would have matched of the last events, and why."""
         return await self._do(calls.try_(text))
+
+    async def backtest(
+        self,
+        text: str,
+        *,
+        days: int = 30,
+        schedule: Mapping[str, Any] | None = None,
+        progress: Callable[[float], None] = lambda done: None,
+    ) -> Backtest:
+        """What a text would have matched of all events of the last days, and which messages a schedule would have sent: that
+        of a channel, or a daily digest. `progress` is called with the part that is done."""
+        state = await self._do(calls.begin_backtest(text, days, schedule))
+        try:
+            while (report := state.result()) is None:
+                progress(state.progress)
+                await asyncio.sleep(calls.BACKTEST_PAUSE)
+                state = await self._do(calls.backtest(state.id))
+        except BaseException:
+            if state.status in ("waiting", "running"):
+                await self._do(calls.cancel_backtest(state.id))
+            raise
+        return report
 
     # Definitions
 

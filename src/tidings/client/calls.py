@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 from urllib.parse import quote
 
 from tidings.client.responses import (
+    BacktestState,
     BulkItem,
     Checked,
     Definition,
@@ -46,6 +47,7 @@ BATCH_EVENTS, BATCH_BYTES = 500, 2 << 20
 TRIES = 5
 REOPENED = 60  # tries to open a stream that was open: minutes, in which a service is started again
 LONGEST_PAUSE = 30.0
+BACKTEST_PAUSE = 0.25  # seconds between two looks at how far a backtest is
 MEDIA_TYPES = {  # of the short names; those of RDF are the ones that formats/rdf.py reads
     "nt": "application/n-triples",
     "ntriples": "application/n-triples",
@@ -350,6 +352,19 @@ def check(text: str) -> Call[Checked]:
 
 def try_(text: str) -> Call[Trial]:
     return _json("POST", "/api/try", {"text": text}, Trial.read, repeatable=True)
+
+
+def begin_backtest(text: str, days: int, schedule: Mapping[str, Any] | None) -> Call[BacktestState]:
+    asked = {"text": text, "days": days, **({} if schedule is None else {"schedule": dict(schedule)})}
+    return _json("POST", "/api/backtests", asked, BacktestState.read)
+
+
+def backtest(id: str) -> Call[BacktestState]:
+    return _get(f"/api/backtests/{quote(id, safe='')}", BacktestState.read)
+
+
+def cancel_backtest(id: str) -> Call[BacktestState]:
+    return Call("DELETE", f"/api/backtests/{quote(id, safe='')}", BacktestState.read, repeatable=True)
 
 
 def follow(url: str, title: str, interval: float | None) -> Call[Source]:

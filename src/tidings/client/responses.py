@@ -60,6 +60,10 @@ def _row_changes(changes: list[Mapping[str, Any]] | None) -> list[RowChange] | N
     return [RowChange(change["table"], change["change"], change["row"]) for change in changes]
 
 
+def _backtest(answer: Mapping[str, Any] | None) -> Backtest | None:
+    return None if answer is None else Backtest.read(answer)
+
+
 _TIME = {"convert": _moment}
 
 
@@ -246,6 +250,43 @@ class Trial(_Answer):
     near: list[Mapping[str, Any]] = field(default_factory=list)
     late: bool = False
     rows: list[RowChange] | None = field(default=None, metadata={"convert": _row_changes})
+    warning: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Backtest(_Answer):
+    """What a text would have matched. `days` has the matches of each day, `matches` the newest of them, `digest` the messages
+    of a schedule; `warning` is set if it would flood its owner. Times are RFC 3339."""
+
+    since: str
+    until: str
+    events: int
+    matched: int
+    undecided: int
+    unreadable: int
+    per_day: float
+    days: list[Mapping[str, Any]]
+    busiest: Mapping[str, Any] | None
+    matches: list[Mapping[str, Any]]
+    digest: Mapping[str, Any]
+    warning: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BacktestState(_Answer):
+    """A backtest that was asked for: how far it is, and its report when it is done."""
+
+    id: str
+    status: str
+    progress: float
+    message: str
+    report: Backtest | None = field(default=None, metadata={"convert": _backtest})
+
+    def result(self) -> Backtest | None:
+        """The report, None while it is under way; ServiceError if there will be none."""
+        if self.status in ("failed", "cancelled"):
+            raise ServiceError(f"the backtest was {self.status}: {self.message or 'ask anew'}")
+        return self.report
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
@@ -13,6 +13,7 @@ from tidings.client import calls
 from tidings.client.calls import Call, Page, Validity, id_of
 from tidings.client.connection import Connection
 from tidings.client.responses import (
+    Backtest,
     BulkItem,
     Checked,
     Definition,
@@ -276,6 +277,28 @@ class Client(Connection):
     def try_(self, text: str) -> Trial:
         """What a text would have matched of the last events, and why."""
         return self._do(calls.try_(text))
+
+    def backtest(
+        self,
+        text: str,
+        *,
+        days: int = 30,
+        schedule: Mapping[str, Any] | None = None,
+        progress: Callable[[float], None] = lambda done: None,
+    ) -> Backtest:
+        """What a text would have matched of all events of the last days, and which messages a schedule would have sent: that
+        of a channel, or a daily digest. `progress` is called with the part that is done."""
+        state = self._do(calls.begin_backtest(text, days, schedule))
+        try:
+            while (report := state.result()) is None:
+                progress(state.progress)
+                time.sleep(calls.BACKTEST_PAUSE)
+                state = self._do(calls.backtest(state.id))
+        except BaseException:
+            if state.status in ("waiting", "running"):
+                self._do(calls.cancel_backtest(state.id))
+            raise
+        return report
 
     # Definitions
 

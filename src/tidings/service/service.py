@@ -36,6 +36,8 @@ from tidings.service.ingest.feed_poller import FeedPoller
 from tidings.service.ingest.log_writer import LogWriter
 from tidings.service.ingest.lost_events import notify_of_gap, notify_of_lost_events
 from tidings.service.ingest.recent_events import Arrival
+from tidings.service.matching.backtests import Backtests, LocalRunner
+from tidings.service.matching.driver_backtests import DriverRunner
 from tidings.service.matching.event_preview import EventPreview
 from tidings.service.matching.index_writer import IndexWriter
 from tidings.service.matching.local_stream import LocalStream
@@ -69,6 +71,7 @@ from tidings.service.subscriptions.completion import Completer, EventVocabulary
 from tidings.service.subscriptions.coverage import CoverageSearch
 from tidings.service.subscriptions.definitions import Definitions
 from tidings.service.subscriptions.expiry import Expiry
+from tidings.service.subscriptions.flood import DailyEvents
 from tidings.service.subscriptions.lifecycle import Lifecycle
 from tidings.service.subscriptions.preview import Preview
 from tidings.service.subscriptions.scopes import Scopes
@@ -124,6 +127,9 @@ class Service:
         later(self.log_writer.close)
         if isinstance(self.supervisor, LocalStream):
             self.log_writer.on_append = self.supervisor.wake
+        self.backtests = Backtests(
+            self.log, self._backtest_runner(), lambda: self.preview.engine, clock=clock
+        )
         self.event_preview = EventPreview(settings.data / "index", self.preview, settings.memory)
         self.coverage = CoverageSearch(self.registry, self.preview, self.event_preview)
         later(self.coverage.close)
@@ -148,7 +154,11 @@ class Service:
         settings, clock = self.settings, self.clock
         self.own_filters: OwnFilters | None = None  # of a relay
         self.definitions = Definitions(self.registry, settings, clock=clock)
-        self.preview = Preview(self.definitions.engine, lambda: self.log_writer.recent.events())
+        self.preview = Preview(
+            self.definitions.engine,
+            lambda: self.log_writer.recent.events(),
+            daily=DailyEvents(self.log, clock).count,
+        )
         self.vocabulary = EventVocabulary()
         self._use_definitions(self.definitions.engine)
         self.answerability = Answerability(self.registry, self.mailbox, clock=clock)
@@ -284,6 +294,11 @@ class Service:
             settings, on_record=self.hub.wake, on_visits=self.metrics.visited, watchdog=watchdog
         )
 
+    def _backtest_runner(self) -> LocalRunner | DriverRunner:
+        if isinstance(self.supervisor, LocalStream):
+            return LocalRunner(self.log)
+        return DriverRunner(self.settings.data, self.supervisor)
+
     def _watch_states(self) -> None:
         self.metrics.watch(
             subscriptions=lambda: self.registry.counts(None),
@@ -299,7 +314,7 @@ class Service:
         later(self.registry.close)
         later(self.mailbox.close)
         self.received, self.marks = Received(self.mailbox), ReaderMarks(self.mailbox)
-        self.log = EventLog(data / "log")
+        self.log = EventLog(data / "log", clock=self.clock)
         later(self.log.close)
         self.deduplication = Deduplication(data / "arrivals.db", self.log)
         later(self.deduplication.close)
@@ -314,7 +329,7 @@ class Service:
         if driver:
             self.supervisor.start()
             self._stack.callback(self.supervisor.stop)
-        self._start_parts(self.hub, self.stream_metrics)
+        self._start_parts(self.hub, self.stream_metrics, self.backtests)
 
     def prepare(self) -> None:
         """Opens or builds the index, and has events matched from then on. Requests may be answered meanwhile."""

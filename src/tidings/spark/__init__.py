@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tidings.spark.divided.building import build_index
     from tidings.spark.divided.forest import publish
+    from tidings.spark.jobs.backtesting import backtest
     from tidings.spark.joins.stream import correlate
     from tidings.spark.matching import match
     from tidings.spark.output import Batch, notifications
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Batch": "output",
     "Stream": "stream_handle",
+    "backtest": "jobs.backtesting",
     "build_index": "divided.building",
     "correlate": "joins.stream",
     "match": "matching",
@@ -36,6 +38,7 @@ _HOMES = {
 __all__ = [
     "Batch",
     "Stream",
+    "backtest",
     "build_index",
     "correlate",
     "match",

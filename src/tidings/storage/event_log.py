@@ -4,8 +4,7 @@ A segment is a file of frames; a frame is one Arrow record batch of `EVENT_SCHEM
 and offsets are totally ordered. `HEAD` names the first segment kept and the end of what is durable: it is written
 only after the frames before it are on disk, so a reader that stops at it needs no lock and never sees a torn frame.
 
-    segment   16 bytes of magic, then frames
-    frame     | magic u32 | payload bytes u32 | rows u32 | crc32 u32 | Arrow message, padded to 8 |
+    segment   frames (log_frames.py), each with the time when its events arrived
     HEAD      | first segment u64 | end segment u64 | end byte u64 | crc32 u32 |
     LOST      lines of two offsets, between which a disk has lost what was durable, until `forget_lost`
 """
@@ -17,6 +16,7 @@ import logging
 import os
 import struct
 import threading
+import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -26,14 +26,23 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from tidings.errors import TidingsError
 from tidings.model.envelope import conform
-from tidings.model.event import EVENT_SCHEMA, Event
+from tidings.model.event import Event
+from tidings.storage.log_frames import (
+    SEGMENT_MAGIC,
+    START,
+    Frame,
+    LogError,
+    Offset,
+    frames_in,
+    payload_of,
+    to_frame,
+    torn_at,
+    whole_frames,
+)
 
-SEGMENT_MAGIC = b"tidings log 1\n\0\0"
-START = len(SEGMENT_MAGIC)
-_FRAME = struct.Struct("<IIII")
-_FRAME_MAGIC = 0x7F1D1265
+__all__ = ["START", "EventLog", "Frame", "LogError", "Offset", "Position", "sync", "write_all"]
+
 _HEAD = struct.Struct("<QQQ")
 _CRC = struct.Struct("<I")
 
@@ -46,40 +55,12 @@ _BATCH_ROWS = 10_000
 logger = logging.getLogger(__name__)
 
 
-class LogError(TidingsError):
-    """The event log cannot be used: a second writer, a damaged segment, events already dropped."""
-
-
-class Offset(NamedTuple):
-    """A position between two frames. Compares by segment, then byte."""
-
-    segment: int
-    byte: int
-
-    def __str__(self) -> str:
-        return f"{self.segment}:{self.byte}"
-
-    @classmethod
-    def parse(cls, text: str) -> Offset:
-        """An offset as it is written."""
-        segment, _, byte = text.partition(":")
-        return cls(int(segment), int(byte))
-
-
 class Position(NamedTuple):
     """A position between two events: so many `row`s into the frame at (segment, byte)."""
 
     segment: int
     byte: int
     row: int = 0
-
-
-class Frame(NamedTuple):
-    """One frame without its content: where it starts and ends, and how many events it holds."""
-
-    start: Offset
-    end: Offset
-    rows: int
 
 
 @dataclass(slots=True)
@@ -94,9 +75,16 @@ class _Pending:
 class EventLog:
     """A folder of segments. Any number of readers; one writer, which holds the folder's lock until `close`."""
 
-    def __init__(self, folder: str | os.PathLike[str], *, segment_bytes: int = 64 << 20) -> None:
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        segment_bytes: int = 64 << 20,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self.folder = Path(folder)
         self.segment_bytes = segment_bytes
+        self._clock = clock
         self._writer: _Writer | None = None
         self._queue: list[_Pending] = []
         self._queue_lock = threading.Lock()
@@ -107,7 +95,8 @@ class EventLog:
 
         Threads that append at the same time share one write and one fsync.
         """
-        mine = _Pending([_frame(batch) for batch in _slices(conform(events))])
+        at = self._clock()
+        mine = _Pending([to_frame(batch, at) for batch in _slices(conform(events))])
         with self._queue_lock:
             self._queue.append(mine)
         with self._write_lock:
@@ -133,18 +122,27 @@ class EventLog:
 
     def read(self, start: Offset | None = None, end: Offset | None = None) -> Iterator[pa.RecordBatch]:
         """The events between two offsets as batches of up to 10,000 rows; by default all of them."""
+        for batch, _ in self.read_frames(start, end):
+            yield batch
+
+    def read_frames(
+        self, start: Offset | None = None, end: Offset | None = None
+    ) -> Iterator[tuple[pa.RecordBatch, list[Frame]]]:
+        """The same, each batch with the frames that it consists of."""
         held: list[pa.RecordBatch] = []
+        frames: list[Frame] = []
         rows = 0
         for segment, low, high in self._segment_ranges(start, end):
             buffer = self._map(segment)
-            for frame in _frames(buffer, segment, low, high):
+            for frame in frames_in(buffer, segment, low, high):
                 if held and rows + frame.rows > _BATCH_ROWS:
-                    yield pa.concat_batches(held)
-                    held, rows = [], 0
-                held.append(_payload(buffer, frame))
+                    yield pa.concat_batches(held), frames
+                    held, frames, rows = [], [], 0
+                held.append(payload_of(buffer, frame))
+                frames.append(frame)
                 rows += frame.rows
         if held:
-            yield pa.concat_batches(held)
+            yield pa.concat_batches(held), frames
 
     def pieces(
         self, start: Position, end: Offset, rows: Callable[[], int]
@@ -154,10 +152,10 @@ class EventLog:
         wanted = rows()
         for segment, low, high in self._segment_ranges(Offset(start.segment, start.byte), end):
             buffer = self._map(segment)
-            for frame in _frames(buffer, segment, low, high):
+            for frame in frames_in(buffer, segment, low, high):
                 row = start.row if frame.start == start[:2] else 0
                 while row < frame.rows:
-                    taken = _payload(buffer, frame).slice(row, wanted)
+                    taken = payload_of(buffer, frame).slice(row, wanted)
                     held.append(taken)
                     row, wanted = row + len(taken), wanted - len(taken)
                     if wanted == 0:
@@ -169,7 +167,11 @@ class EventLog:
     def frames(self, start: Offset | None = None, end: Offset | None = None) -> Iterator[Frame]:
         """The frames between two offsets, from their headers alone: for splitting and limiting a read."""
         for segment, low, high in self._segment_ranges(start, end):
-            yield from _frames(self._map(segment), segment, low, high)
+            yield from frames_in(self._map(segment), segment, low, high)
+
+    def segment_path(self, segment: int) -> Path:
+        """The file of a segment."""
+        return _segment_path(self.folder, segment)
 
     def has_lost(self, offset: Offset) -> bool:
         """Whether events before this offset, once durable, were cut off with the torn end of their segment."""
@@ -351,7 +353,7 @@ class _Writer:
             self._file = os.open(path, os.O_RDWR)
         if os.fstat(self._file).st_size < START:
             write_all(self._file, SEGMENT_MAGIC, 0)
-        torn = _torn_at(path, end)
+        torn = torn_at(path, end)
         if torn is not None:
             # Offsets up to `end` were given out: what comes now must not get any of them.
             logger.error("%s is torn: events from %s to %s are lost; send them again", path, torn, end)
@@ -360,7 +362,7 @@ class _Writer:
             os.fsync(self._file)
             self._roll(end.segment + 1)
             return
-        for frame in _whole_frames(path, end):
+        for frame in whole_frames(path, end):
             end = frame.end
         os.ftruncate(self._file, end.byte)
         os.fsync(self._file)
@@ -397,75 +399,9 @@ def _slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield batch.slice(first, rows)
 
 
-def _frame(batch: pa.RecordBatch) -> bytes:
-    payload = batch.serialize()
-    head = _FRAME.pack(_FRAME_MAGIC, payload.size, batch.num_rows, 0)
-    crc = zlib.crc32(payload, zlib.crc32(head))
-    return _FRAME.pack(_FRAME_MAGIC, payload.size, batch.num_rows, crc) + payload.to_pybytes()
-
-
-def _payload(buffer: pa.Buffer, frame: Frame) -> pa.RecordBatch:
-    start, end = frame.start.byte, frame.end.byte
-    payload = buffer.slice(start + _FRAME.size, end - start - _FRAME.size)
-    _, size, rows, crc = _FRAME.unpack_from(buffer, start)
-    if zlib.crc32(payload, zlib.crc32(_FRAME.pack(_FRAME_MAGIC, size, rows, 0))) != crc:
-        raise _damaged(frame.start)
-    return pa.ipc.read_record_batch(payload, EVENT_SCHEMA)
-
-
 def _after(frame: Frame, row: int) -> Position:
     """The position after so many rows of a frame; after all of them it is the frame's end."""
     return Position(*frame.end) if row == frame.rows else Position(*frame.start, row)
-
-
-def _frames(buffer: pa.Buffer, segment: int, low: int, high: int) -> Iterator[Frame]:
-    """The frames of one segment that start in [low, high); both must be frame boundaries."""
-    while low < high:
-        if low + _FRAME.size > buffer.size:
-            raise _damaged(Offset(segment, low))
-        magic, size, rows, _ = _FRAME.unpack_from(buffer, low)
-        next_low = low + _FRAME.size + size
-        if magic != _FRAME_MAGIC or next_low > high:
-            raise _damaged(Offset(segment, low))
-        yield Frame(Offset(segment, low), Offset(segment, next_low), rows)
-        low = next_low
-
-
-def _whole_frames(path: Path, end: Offset) -> Iterator[Frame]:
-    """The frames from `end` on whose checksum holds, up to the first that is torn."""
-    with pa.memory_map(str(path)) as source:
-        buffer = source.read_buffer()
-    try:
-        for frame in _frames(buffer, end.segment, end.byte, buffer.size):
-            _payload(buffer, frame)
-            yield frame
-    except LogError:
-        return
-
-
-def _torn_at(path: Path, end: Offset) -> Offset | None:
-    """Where a segment stops being whole, if that is before `end`, up to which it was durable, and nothing whole comes
-    after it: a disk has lost its end. None if it is whole, or damaged in the middle, which a reader reports."""
-    last = Offset(end.segment, START)
-    for frame in _whole_frames(path, last):
-        last = frame.end
-    if last >= end:
-        return None
-    with pa.memory_map(str(path)) as source:
-        data = memoryview(source.read_buffer())[last.byte :]
-    magic, rest = struct.pack("<I", _FRAME_MAGIC), bytes(data)
-    at = rest.find(magic, 1)
-    while at >= 0:
-        if next(_whole_frames(path, Offset(end.segment, last.byte + at)), None) is not None:
-            return None
-        at = rest.find(magic, at + 1)
-    return last
-
-
-def _damaged(offset: Offset) -> LogError:
-    return LogError(
-        f"segment {offset.segment} is damaged at byte {offset.byte}; restore it, or read on from the next one"
-    )
 
 
 def _read_head(folder: Path) -> tuple[int, Offset]:

@@ -32,7 +32,7 @@ _BEHIND: Final = 50
 _PREFIX: Final = ".backup-"
 _STATE: Final = re.compile(r"(\d+)\.(changelog|zip|delta|snapshot)")
 # Derived from the rest, or of the running process.
-_DERIVED: Final = frozenset({"arrivals.db", "output", "LOCK"})
+_DERIVED: Final = frozenset({"arrivals.db", "output", "LOCK", "backtests"})
 # Unfinished bases; and what says that the index agrees with the registry, which holds only where both go on together.
 _NOT_OF_INDEX: Final = frozenset({"publishing", "compacting", "FINGERPRINT", "COMPACTING"})
 _ELSEWHERE: Final = frozenset({"registry.db", "mailbox.db", "log", "checkpoint", "index"})

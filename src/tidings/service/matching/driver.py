@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from tidings.errors import TidingsError
 from tidings.service.matching import driver_settings, process_session
+from tidings.service.matching.driver_backtests import DriverBacktests
 from tidings.service.model import MEMBERS, BatchRecord
 from tidings.service.settings import Settings
 from tidings.service.store.database import open_mailbox
@@ -51,6 +52,7 @@ _WAIT_FOR_OTHER = 30.0  # for a driver whose service was killed, and that finish
 _POLL_SECONDS = 0.25
 _NICE = 2  # enough for a whole core of two
 _LIFE_SECONDS = 3.0  # between two signs of life
+_FAIR = {"spark.scheduler.mode": "FAIR"}  # the tasks of a backtest do not go before those of the stream
 
 
 class Recorder:
@@ -187,6 +189,14 @@ class Driver:
         self._settings, self._say = settings, say
         self._stopping, self._going = threading.Event(), threading.Event()
         self._stream: Stream | None = None
+        self._backtests = DriverBacktests(settings.data / "log", settings.operators, say)
+
+    def take(self, line: bytes) -> None:
+        """A line of the service: that matching may begin, or a backtest."""
+        if line == driver_settings.GO:
+            self.go()
+        else:
+            self._backtests.take(line)
 
     def go(self) -> None:
         """Allows matching to begin: the index exists."""
@@ -207,8 +217,9 @@ class Driver:
         with ExitStack() as stack:
             mailbox = open_mailbox(settings)
             stack.callback(mailbox.close)
-            spark = start_spark(settings.spark, data / "index", settings.spark_settings)
+            spark = start_spark(settings.spark, data / "index", {**_FAIR, **settings.spark_settings})
             stack.callback(_quietly, spark.stop)
+            self._backtests.use(spark)
             self._going.wait()
             if self._stopping.is_set():
                 return
@@ -365,8 +376,7 @@ def _reason(error: BaseException) -> str:
 def _end_with_input(driver: Driver) -> None:
     """Stops the driver when standard input ends: the service ends it, or is gone."""
     for line in sys.stdin.buffer:
-        if line == driver_settings.GO:
-            driver.go()
+        driver.take(line)
     driver.stop()
     time.sleep(END_SECONDS)
     _end_now(1)

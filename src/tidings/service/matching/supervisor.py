@@ -16,10 +16,10 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import IO, Literal
+from typing import IO, Any, Literal
 
 from tidings.service.matching import driver_settings, process_session
 from tidings.service.matching.driver_settings import GO
@@ -68,6 +68,7 @@ class Supervisor:
     ) -> None:
         self.on_change, self._on_record, self._on_visits = on_change, on_record, on_visits
         self._settings, self._command, self._pauses, self._clock = settings, tuple(command), pauses, clock
+        self.on_backtest: Callable[[Mapping[str, Any]], None] = lambda said: None  # with what it says of one
         self._watchdog = watchdog or Watchdog(lambda: (), settings.stall_after)
         self._state = DriverState(since=clock())
         self._process: subprocess.Popen[bytes] | None = None
@@ -92,6 +93,12 @@ class Supervisor:
             self._going = True
             if self._process is not None:
                 _write(self._process, GO)
+
+    def tell(self, words: bytes) -> bool:
+        """Writes a line to the driver that runs; whether there is one."""
+        with self._handing_over:
+            process = self._process
+            return process is not None and self._state.status == "running" and _write(process, words)
 
     def stop(self, seconds: float = _STOP_SECONDS) -> None:
         """Waits for the micro-batch under way, at most so many seconds; then no process of the driver is left."""
@@ -164,6 +171,9 @@ class Supervisor:
             ended.set()
             self._process = None
             _end_input(process)
+            self.on_backtest(
+                {"backtest": "", "error": "the matching process has ended; try again in a moment"}
+            )
         if code < 0:  # killed by a signal: its last lines do not explain it
             return self._message or f"it was killed by {signal.Signals(-code).name}"
         return self._message or (self._words[-1] if self._words else f"it ended with {code}")
@@ -192,6 +202,8 @@ class Supervisor:
                             self._on_record()
                     case {"visits": list(counts)}:
                         self._on_visits(PartVisits.from_lists(counts))
+                    case {"backtest": str()}:
+                        self.on_backtest(said)
                     case {"status": "failed"}:
                         self._message = str(said.get("message", ""))
                     case {"status": "running"}:
@@ -215,11 +227,15 @@ class Supervisor:
             logger.exception("a listener of the driver's state has failed")
 
 
-def _write(process: subprocess.Popen[bytes], words: bytes) -> None:
-    with suppress(OSError, ValueError):  # it has ended already, or `stop` was quicker
+def _write(process: subprocess.Popen[bytes], words: bytes) -> bool:
+    """Whether it could be written: the process may have ended already, or `stop` was quicker."""
+    try:
         assert process.stdin is not None
         process.stdin.write(words)
         process.stdin.flush()
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def _end_input(process: subprocess.Popen[bytes]) -> None:

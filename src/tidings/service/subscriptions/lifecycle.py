@@ -174,7 +174,8 @@ class Lifecycle:
             raise UserError(
                 f"the token {principal.name!r} subscribes for its users; name one by the header {HEADER}"
             )
-        warnings = self._check(text, about_events=not one_of_many)
+        scope = "" if one_of_many else self._access.scope(principal)
+        warnings = self._check(text, about_events=not one_of_many, scope=scope)
         self._scopes.check(principal, text)
         title = check_title(title) or title_of_text(text)
         now = self._clock()
@@ -292,7 +293,7 @@ class Lifecycle:
         self.changeable(principal, id, ticket)  # first: nobody else learns what is wrong with the edit
         warnings: tuple[str, ...] = ()
         if edit.text is not KEPT:
-            warnings = self._check(edit.text)
+            warnings = self._check(edit.text, scope=self._access.scope(principal))
             self._scopes.check(principal, edit.text)
         if isinstance(edit.webhook, str):
             check_url(edit.webhook, self._settings.allowed)
@@ -499,7 +500,7 @@ class Lifecycle:
         if found.state is not State.ACTIVE:
             raise Conflict(f"subscription {found.id} is {found.state}; resume it first")
 
-    def _check(self, text: str, *, about_events: bool = True) -> tuple[str, ...]:
+    def _check(self, text: str, *, about_events: bool = True, scope: str = "") -> tuple[str, ...]:
         """The warnings for a valid text; SubscriptionError for an invalid one."""
         size = len(text.encode("utf-8", "surrogatepass"))
         if size > MAX_TEXT:
@@ -508,7 +509,7 @@ class Lifecycle:
             )
         if bad := _unprintable(text):
             raise SubscriptionError(f"the text has the character {bad} in it; take it out")
-        checked = self._preview.check(text, about_events=about_events)
+        checked = self._preview.check(text, about_events=about_events, scope=scope)
         if not checked.ok:
             error = SubscriptionError(checked.message)  # which names the place already
             error.line, error.column = checked.line, checked.column

@@ -27,6 +27,7 @@ from tidings.model.event import Event
 from tidings.model.explanation import Explanation
 from tidings.model.notification import Notification, RowChange
 from tidings.model.observed_attributes import ObservedAttributes
+from tidings.service.subscriptions.flood import FloodEstimate
 from tidings.service.subscriptions.join_trial import Rows, replay
 
 _THIS = "this"
@@ -72,10 +73,17 @@ class Preview:
     """Previews with one engine's taxonomy, prefixes, networks, operators and tables; the engine has no
     subscriptions."""
 
-    def __init__(self, engine: Engine, recent: Callable[[], Sequence[Event]] = tuple) -> None:
-        """`recent` gives the events that were accepted last, newest first."""
+    def __init__(
+        self,
+        engine: Engine,
+        recent: Callable[[], Sequence[Event]] = tuple,
+        *,
+        daily: Callable[[], int] = lambda: 0,
+    ) -> None:
+        """`recent` gives the events that were accepted last, newest first, `daily` how many came within a day."""
         self.engine = engine  # replaced when a definition is
         self._recent = recent
+        self._flood = FloodEstimate(recent, daily)
         self._newest: Event | None = None
         self._attributes = ObservedAttributes("recent event")
         self._warnings_lock = threading.Lock()  # Python keeps one list of warnings for all threads
@@ -86,8 +94,9 @@ class Preview:
     def tables(self) -> tuple[Table, ...]:
         return tuple(self.engine.joins.tables.values())
 
-    def check(self, text: str, *, about_events: bool = True) -> Checked:
-        """Whether a text is valid, with its kinds, or the error. Warnings `about_events` name attributes of events."""
+    def check(self, text: str, *, about_events: bool = True, scope: str = "") -> Checked:
+        """Whether a text is valid, with its kinds, or the error. Warnings `about_events` name attributes of events; with the
+        `scope` of a token, only events in it are counted."""
         try:
             with self._warnings_lock, warnings.catch_warnings(record=True) as remarks:
                 warnings.simplefilter("always")
@@ -106,8 +115,13 @@ class Preview:
         said = (str(remark.message) for remark in remarks)
         remarked = (line.replace(mine, "it", 1) for line in said if line.startswith(mine))
         found = self._likely_mistakes(text, about_events)
-        about_all = (TextWarning(line, 0, len(text)) for line in remarked)
+        flood = self.flood_warning(text, scope) if about_events or scope else None
+        about_all = (TextWarning(line, 0, len(text)) for line in (*remarked, *([flood] if flood else [])))
         return Checked(True, tuple(self._kinds(query)), warnings=(*about_all, *found))
+
+    def flood_warning(self, text: str, scope: str = "") -> str | None:
+        """The sentence on a valid text that would flood its owner, who sees the events of a scope."""
+        return self._flood.warning(self.engine, parse(text, self.engine.prefixes), text, scope)
 
     def _refused(self, text: str, message: str, about_events: bool) -> Checked:
         """A text that can be parsed, but not be matched. The place is that of the warning with the same sentence, if any."""

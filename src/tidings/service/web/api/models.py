@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from tidings.service.matching.backtests import DAYS, MOST_DAYS
 from tidings.service.model import NotificationKind, Role, State
 from tidings.service.owners import LONGEST_USER
 from tidings.service.settings import DAY
@@ -407,10 +408,73 @@ class Trial(ResponseModel):
     matches: list[Reason]
     near: list[Reason]
     late: bool = Field(description="The time was over before all events were looked at.")
+    warning: str | None = Field(default=None, description="Set if it would flood its owner.")
     rows: list[RowChange] | None = Field(
         default=None,
         description=f"Of a join: its result now, at most {MOST_ROWS} rows; null if the rows of its tables are not known.",
     )
+
+
+class NewBacktest(TextToCheck):
+    days: int = Field(default=DAYS, ge=1, le=MOST_DAYS, description="How far back it looks.")
+    schedule: dict[str, Any] | None = Field(
+        default=None,
+        description="The schedule of a channel, whose messages are foretold; a daily digest without one.",
+        examples=[{"digest": "daily", "at": "08:00", "zone": "Europe/Vienna"}],
+    )
+
+
+class BacktestDay(ResponseModel):
+    day: str = Field(description="A day of the schedule's time zone.", examples=["2026-11-16"])
+    matched: int
+
+
+class BacktestHour(ResponseModel):
+    start: Moment
+    matched: int
+
+
+class BacktestMessage(ResponseModel):
+    due: Moment
+    items: int
+
+
+class BacktestDigest(ResponseModel):
+    schedule: dict[str, Any]
+    sentence: str = Field(examples=["28 daily messages with 3 to 41 items"])
+    messages: int
+    fewest: int = Field(description="Items of the smallest message.")
+    most: int = Field(description="Items of the largest message.")
+    waiting: int = Field(description="Matches for a message that is due later.")
+    newest: list[BacktestMessage] = Field(description="The last messages, oldest first.")
+
+
+class BacktestMatch(ResponseModel):
+    arrived: Moment
+    event: NotifiedEvent
+
+
+class BacktestReport(ResponseModel):
+    since: Moment = Field(description="When the oldest event arrived, if the log does not go back further.")
+    until: Moment
+    events: int = Field(description="How many events were looked at, of those that the caller may see.")
+    matched: int
+    undecided: int
+    unreadable: int
+    per_day: float = Field(description="Matches a day, on average.")
+    days: list[BacktestDay]
+    busiest: BacktestHour | None = Field(description="The hour with the most matches.")
+    matches: list[BacktestMatch] = Field(description="The newest matches, newest first.")
+    digest: BacktestDigest
+    warning: str | None = Field(description="Set if it would flood its owner.")
+
+
+class Backtest(ResponseModel):
+    id: str
+    status: Literal["waiting", "running", "done", "failed", "cancelled"]
+    progress: float = Field(description="The part that is done, from 0 to 1.")
+    message: str = Field(description="Why it has failed.")
+    report: BacktestReport | None = Field(description="Set when it is done.")
 
 
 class Completion(ResponseModel):

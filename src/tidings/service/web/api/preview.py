@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Query, Response
 
 from tidings.errors import SubscriptionError
+from tidings.service.delivery.channels.schedule import Schedule
+from tidings.service.matching.backtests import Backtest
 from tidings.service.model import READERS, DefinitionKind, Role
 from tidings.service.subscriptions.class_search import NamedClass
 from tidings.service.subscriptions.coverage import Coverage
 from tidings.service.web.api import models, responses
-from tidings.service.web.api.callers import CurrentCaller, problems, router
+from tidings.service.web.api.callers import Caller, CurrentCaller, problems, router
 from tidings.service.web.problems import Problem
 
 api = router("texts")
@@ -22,8 +25,10 @@ api = router("texts")
 def check(caller: CurrentCaller, given: models.TextToCompare) -> models.Checked:
     """A text that cannot be subscribed to is no error here: the answer says what is wrong with it, and where."""
     # A publisher sees no events of others, nor what is in them.
-    about_events = caller.principal.role in READERS and not caller.service.access.scope(caller.principal)
-    found = caller.service.preview.check(given.text, about_events=about_events)
+    is_reader, scope = caller.principal.role in READERS, caller.service.access.scope(caller.principal)
+    found = caller.service.preview.check(
+        given.text, about_events=is_reader and not scope, scope=scope if is_reader else ""
+    )
     covered: Coverage | None = Coverage([], False)
     if found.ok:
         covered = caller.service.coverage.covering(given.text, caller.principal.token, given.edited)
@@ -44,14 +49,8 @@ def check(caller: CurrentCaller, given: models.TextToCompare) -> models.Checked:
 @api.post("/try", operation_id="try", summary="Try a text on the latest events", responses=problems(403, 422))
 def try_(caller: CurrentCaller, given: models.TextToCheck) -> models.Trial:
     """Tried on the last 1,000 events, with the reason for each match and near miss."""
-    caller.need(Role.SUBSCRIBER)
     service = caller.service
-    found = service.preview.check(given.text)
-    if not found.ok:
-        error = SubscriptionError(found.message)
-        error.line, error.column = found.line, found.column
-        raise error
-    service.scopes.check(caller.principal, given.text)
+    need_subscribable(caller, given.text)
     events, rows = service.recent_events(caller.principal), service.table_rows.present
     trial = service.preview.try_on(given.text, events, rows=rows)
     return models.Trial(
@@ -60,8 +59,63 @@ def try_(caller: CurrentCaller, given: models.TextToCheck) -> models.Trial:
         matches=[responses.reason(reason, service.settings) for reason in trial.matches],
         near=[responses.reason(reason, service.settings) for reason in trial.near],
         late=trial.late,
+        warning=service.preview.flood_warning(given.text, service.access.scope(caller.principal)),
         rows=None if trial.rows is None else responses.row_changes(trial.rows[: models.MOST_ROWS]),
     )
+
+
+@api.post(
+    "/backtests",
+    operation_id="begin_backtest",
+    summary="Try a text on the events of the last days",
+    status_code=202,
+    responses=problems(403, 422, 429),
+)
+def begin_backtest(caller: CurrentCaller, response: Response, given: models.NewBacktest) -> models.Backtest:
+    """All events of the last days that are kept are matched, in the background: ask for the result with the id. It is given up
+    if nobody has asked for half a minute. Subscriptions over tables are refused."""
+    begun = new_backtest(caller, given.text, given.schedule, given.days)
+    response.headers["Location"] = f"{caller.service.settings.address}/api/backtests/{begun.id}"
+    return responses.backtest(begun, caller.service.settings)
+
+
+@api.get(
+    "/backtests/{id}",
+    operation_id="get_backtest",
+    summary="Read how far a backtest is, and its result",
+    responses=problems(404),
+)
+def get_backtest(caller: CurrentCaller, id: str) -> models.Backtest:
+    """Results are kept for ten minutes."""
+    found = caller.service.backtests.find(caller.principal, id)
+    return responses.backtest(found, caller.service.settings)
+
+
+@api.delete(
+    "/backtests/{id}", operation_id="cancel_backtest", summary="Cancel a backtest", responses=problems(404)
+)
+def cancel_backtest(caller: CurrentCaller, id: str) -> models.Backtest:
+    cancelled = caller.service.backtests.cancel(caller.principal, id)
+    return responses.backtest(cancelled, caller.service.settings)
+
+
+def new_backtest(caller: Caller, text: str, schedule: Mapping[str, Any] | None, days: int) -> Backtest:
+    """Begins a backtest, as far as the caller may see events."""
+    need_subscribable(caller, text)
+    service, principal = caller.service, caller.principal
+    planned = Schedule.from_json({"digest": "daily"} if schedule is None else schedule)
+    return service.backtests.begin(principal, text, planned, days=days, scope=service.access.scope(principal))
+
+
+def need_subscribable(caller: Caller, text: str) -> None:
+    """Refuses a text that the caller cannot subscribe to."""
+    caller.need(Role.SUBSCRIBER)
+    found = caller.service.preview.check(text)
+    if not found.ok:
+        error = SubscriptionError(found.message)
+        error.line, error.column = found.line, found.column
+        raise error
+    caller.service.scopes.check(caller.principal, text)
 
 
 @api.get(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
+from typing import Any, cast
 
 from tidings.feeds.write.channel import moment
+from tidings.model.event import Event
 from tidings.model.explanation import Explanation
 from tidings.model.notification import RowChange
 from tidings.service import model
 from tidings.service.delivery.notification_json import notification_to_json
+from tidings.service.matching.backtests import Backtest
 from tidings.service.owners import user_of
 from tidings.service.settings import Settings
 from tidings.service.subscriptions.definitions import Definitions
@@ -81,13 +84,29 @@ def explanation(given: Explanation, used: Definitions | None = None) -> models.E
     )
 
 
-def reason(given: Reason, settings: Settings) -> models.Reason:
+def _event(given: Event, settings: Settings) -> Mapping[str, Any]:
     notification = model.StoredNotification(
-        0, "", "", model.NotificationKind.MATCH, 0.0, given.event
+        0, "", "", model.NotificationKind.MATCH, 0.0, given
     )  # so that an event has one form everywhere
-    event = notification_to_json(notification, settings)["event"]
+    return cast(Mapping[str, Any], notification_to_json(notification, settings)["event"])
+
+
+def backtest(given: Backtest, settings: Settings) -> models.Backtest:
+    found = given.report
+    return models.Backtest(
+        id=given.id,
+        status=given.status,
+        progress=given.progress,
+        message=given.message,
+        report=None
+        if found is None
+        else models.BacktestReport.model_validate(found.to_json(lambda event: _event(event, settings))),
+    )
+
+
+def reason(given: Reason, settings: Settings) -> models.Reason:
     return models.Reason(
-        event=models.NotifiedEvent.model_validate(event),
+        event=models.NotifiedEvent.model_validate(_event(given.event, settings)),
         explanation=explanation(given.explanation),
         changes=row_changes(given.changes),
     )

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from tidings.model.event import Event
 from tidings.model.explanation import Explanation
 from tidings.service.delivery.notification_json import moment, notification_to_json
 from tidings.service.delivery.presentation import content_of, describe, plain_text, safe_html
+from tidings.service.matching.backtests import Backtest
 from tidings.service.model import Delivery, StoredNotification, Subscription
 from tidings.service.service import Service
 from tidings.service.settings import DAY, Settings
@@ -25,6 +28,7 @@ _FEEDS = (("RSS 1.0", "rss1"), ("RSS 2.0", "rss2"), ("Atom", "atom"), ("JSON Fee
 _EXCERPT = 200  # characters of a summary in the line of a notification
 _MARKUP = re.compile("<(?!/?p>)")
 _IRI = re.compile(r"<([^<>\s]+)>")
+_DIGEST_ITEMS = 5  # of a message that are shown
 COMPARED = 200  # matches of each text that are listed side by side, most of them on demand
 _SPANS = (
     (3_600.0, "1 hour"),
@@ -132,6 +136,48 @@ def trial_card(trial: Trial, class_search: ClassSearch) -> dict[str, Any]:
         "near": [_tried(reason, class_search) for reason in trial.near],
         **_result(trial),
     }
+
+
+def backtest_card(backtest: Backtest) -> dict[str, Any]:
+    """The card of a backtest, with the matches that would have been in its last message."""
+    card: dict[str, Any] = {
+        "id": backtest.id,
+        "text": backtest.text,
+        "status": backtest.status,
+        "progress": round(100 * backtest.progress),
+        "problem": backtest.message if backtest.status == "failed" else "",
+        "report": None,
+    }
+    if (found := backtest.report) is None:
+        return card
+    zone, last = ZoneInfo(found.zone), found.digest.newest[-1:]
+
+    def shown(at: float) -> str:
+        return f"{datetime.fromtimestamp(at, zone):%a %-d %b, %H:%M}"
+
+    items = [match for match in found.matches if not last or match.at <= last[0].due]
+    span = (found.until - found.since) / DAY
+    card["report"] = {
+        "span": f"last {span:.0f} days" if span >= 1.5 else f"last {max(1.0, 24 * span):.0f} hours",
+        "zone": found.zone,
+        "events": found.events,
+        "matched": found.matched,
+        "undecided": found.undecided,
+        "unreadable": found.unreadable,
+        "share": found.matched / found.events if found.events else 0.0,
+        "per_day": found.per_day,
+        "warning": found.warning,
+        "days": [(each.day.isoformat(), each.matched) for each in found.days],
+        "busiest": None if found.busiest is None else (shown(found.busiest.start), found.busiest.matched),
+        "digest": found.digest.sentence(),
+        "waiting": found.digest.waiting,
+        "last": [(shown(message.due), message.items) for message in last],
+        "items": [
+            {"title": describe(match.event).title, "source": match.event.source, "arrived": shown(match.at)}
+            for match in items[:_DIGEST_ITEMS]
+        ],
+    }
+    return card
 
 
 def comparison_card(old: Trial, new: Trial, events: Sequence[Event]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 from markupsafe import Markup
 
@@ -51,6 +51,31 @@ def chart(
     return svg + Markup(said).format(figure(top), unit, figure(peak), unit)
 
 
+def day_bars(title: str, days: Sequence[tuple[str, int]]) -> Markup:
+    """A bar for each day (2026-11-16), with its number where the pointer is. Every week is named below, or fewer if there are many."""
+    top = max(4.0, nice(max((count for _, count in days), default=0)))
+    wide = (_WIDTH - _LEFT - _RIGHT) / max(1, len(days))
+    tall, floor, named = _HEIGHT - _TOP - _BOTTOM, _HEIGHT - _BOTTOM, max(1, math.ceil(len(days) / 8))
+    parts = [_levels(top)]
+    named_days = [(date.fromisoformat(day), count) for day, count in days]
+    for place, (day, count) in enumerate(named_days):
+        x, high = _LEFT + wide * place, tall * count / top
+        if count:
+            bar = '<rect class="bar" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" rx="1.5"/>'
+            parts.append(
+                Markup(bar).format(x + 0.1 * wide, floor - max(1.0, high), 0.8 * wide, max(1.0, high))
+            )
+        if place % named == 0:
+            label = '<text x="{:.1f}" y="{}" text-anchor="middle">{:%-d %b}</text>'
+            parts.append(Markup(label).format(x + wide / 2, _HEIGHT - 6, day))
+    for place, (day, count) in enumerate(named_days):  # above all bars
+        parts.append(_strip(place, len(days), f"{day:%a %-d %b}: {count:,}"))
+    total = sum(count for _, count in days)
+    svg = '<svg class="chart days" viewBox="0 0 {} {}" role="img" aria-label="{}: {:,} in {} days, at most {:,} in one">{}</svg>'
+    most = max((count for _, count in days), default=0)
+    return Markup(svg).format(_WIDTH, _HEIGHT, title, total, len(days), most, Markup("").join(parts))
+
+
 def scale(series: Mapping[str, Values]) -> tuple[float, float | None]:
     """The end of the axis, and the highest value if it is cut off: if it is more than three times as high as 95% of
     the values, which would all lie at the bottom otherwise."""
@@ -70,14 +95,20 @@ def moments(start: float, seconds: float, count: int) -> list[str]:
     ]
 
 
-def _axes(top: float, seconds: float) -> Markup:
-    inner, tall = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
-    parts = []
+def _levels(top: float) -> Markup:
+    """The lines across, with the values that they stand for."""
+    tall, parts = _HEIGHT - _TOP - _BOTTOM, []
     for step in range(5):
         y = _TOP + tall * (1 - step / 4)
         line = '<path class="{}" d="M{} {:.1f}H{}"/><text x="{}" y="{:.1f}" text-anchor="end">{}</text>'
         kind, value = "grid" if step else "base", figure(top * step / 4)
         parts.append(Markup(line).format(kind, _LEFT, y, _WIDTH - _RIGHT, _LEFT - 8, y + 4, value))
+    return Markup("").join(parts)
+
+
+def _axes(top: float, seconds: float) -> Markup:
+    inner = _WIDTH - _LEFT - _RIGHT
+    parts = [_levels(top)]
     for part in range(6):
         x = _LEFT + inner * part / 5
         anchor = "end" if part == 5 else "start" if part == 0 else "middle"
@@ -113,25 +144,26 @@ def _line(values: Values, top: float, number: int) -> Markup:
 def _moments(series: Mapping[str, Values], start: float, seconds: float, unit: str) -> Markup:
     """For each moment a strip that shows its values while the pointer is on it."""
     count = max(map(len, series.values()), default=0)
-    wide = (_WIDTH - _LEFT - _RIGHT) / max(1, count)
     parts = []
     for place, moment in enumerate(moments(start, seconds, count)):
         values = ", ".join(
             f"{name} {figure(values[place])}{unit if values[place] is not None else ''}"
             for name, values in series.items()
         )
-        strip = (
-            '<g class="moment"><rect x="{:.1f}" y="{}" width="{:.1f}" height="{}"/>'
-            '<text x="{:.1f}" y="{}" text-anchor="{}">{} UTC: {}</text></g>'
-        )
-        x, left = _LEFT + wide * place, place < count / 2
-        aside, anchor = (x + wide + 4, "start") if left else (x - 4, "end")
-        parts.append(
-            Markup(strip).format(
-                x, _TOP, wide, _HEIGHT - _TOP - _BOTTOM, aside, _TOP + 14, anchor, moment, values
-            )
-        )
+        parts.append(_strip(place, count, f"{moment} UTC: {values}"))
     return Markup("").join(parts)
+
+
+def _strip(place: int, count: int, words: str) -> Markup:
+    """One of `count` strips, which shows words while the pointer is on it."""
+    strip = (
+        '<g class="moment"><rect x="{:.1f}" y="{}" width="{:.1f}" height="{}"/>'
+        '<text x="{:.1f}" y="{}" text-anchor="{}">{}</text></g>'
+    )
+    wide = (_WIDTH - _LEFT - _RIGHT) / max(1, count)
+    x, left = _LEFT + wide * place, place < count / 2
+    aside, anchor = (x + wide + 4, "start") if left else (x - 4, "end")
+    return Markup(strip).format(x, _TOP, wide, _HEIGHT - _TOP - _BOTTOM, aside, _TOP + 14, anchor, words)
 
 
 def nice(top: float) -> float:

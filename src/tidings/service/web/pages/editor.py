@@ -12,13 +12,15 @@ from starlette.responses import Response
 
 from tidings.errors import SubscriptionError, TidingsError
 from tidings.model.event import Event
+from tidings.service.matching.backtests import DAYS
 from tidings.service.model import Role
 from tidings.service.subscriptions.access_control import NotFound, Unauthorized
 from tidings.service.subscriptions.lifecycle import MAX_TEXT, read_validity
 from tidings.service.subscriptions.preview import Trial
 from tidings.service.web.api.callers import Caller
+from tidings.service.web.api.preview import new_backtest
 from tidings.service.web.pages import flash_secret
-from tidings.service.web.pages.cards import trial_card, validities
+from tidings.service.web.pages.cards import backtest_card, trial_card, validities
 from tidings.service.web.pages.examples import examples
 from tidings.service.web.pages.rendering import render, sent_to, sentence
 from tidings.service.web.pages.visitor import Form, Visiting, text_of
@@ -47,6 +49,23 @@ async def try_it(
     if part == "trial":
         return render(request, "trial.html", {"trial": trial}, visitor=visiting.principal)
     return await run_in_threadpool(_editor, request, visiting, _typed(form), trial=trial)
+
+
+@pages.post("/backtests")
+async def begin_backtest(visiting: Visiting, form: Form) -> Response:
+    """Without a script the page of the result follows; a script asks for its parts."""
+    schedule = {"digest": "daily", "zone": text_of(form, "zone") or "UTC"}
+    begun = await run_in_threadpool(new_backtest, visiting, text_of(form, "text"), schedule, DAYS)
+    return sent_to(f"/backtests/{begun.id}")
+
+
+@pages.get("/backtests/{id}")
+def show_backtest(
+    request: Request, visiting: Visiting, id: str, part: Annotated[str, Query(max_length=20)] = ""
+) -> Response:
+    card = backtest_card(visiting.service.backtests.find(visiting.principal, id))
+    template = "backtest_result.html" if part == "result" else "backtest.html"
+    return render(request, template, {"backtest": card}, visitor=visiting.principal)
 
 
 @pages.post("/subscriptions")
@@ -110,10 +129,12 @@ def tried(visiting: Caller, text: str, events: Sequence[Event]) -> Trial | str:
 
 
 def _trial(visiting: Caller, text: str) -> dict[str, Any]:
-    trial = tried(visiting, text, visiting.service.recent_events(visiting.principal))
+    service, principal = visiting.service, visiting.principal
+    trial = tried(visiting, text, service.recent_events(principal))
     if isinstance(trial, str):
         return {"problem": trial}
-    return trial_card(trial, visiting.service.class_search)
+    warning = service.preview.flood_warning(text, service.access.scope(principal))
+    return {**trial_card(trial, service.class_search), "warning": warning}
 
 
 def _editor(

@@ -74,6 +74,7 @@ def _environment() -> Environment:
     }
     environment.globals |= {
         "chart": charts.chart,
+        "day_bars": charts.day_bars,
         "moments": charts.moments,
         "version": tidings.__version__,
     }

@@ -213,3 +213,63 @@ form.querySelector("[data-try]").addEventListener("click", async (event) => {
   button.disabled = false;
   button.textContent = words;
 });
+
+// What the text would have matched of past events: asked for, followed while it is counted, given up for a newer one.
+const past = document.querySelector("[data-backtest-sheet]");
+const pastResult = past.querySelector("[data-result]");
+const pastStale = past.querySelector("[data-stale]");
+const bar = past.querySelector("[data-progress]");
+const zone = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
+let pastText = null;
+let underWay = null; // the id of a backtest that is not done
+form.querySelector("[data-zone]").value = zone;
+area.addEventListener("input", () => { pastStale.hidden = pastText === null || area.value === pastText; });
+
+function giveUp() {
+  if (underWay) fetch(`/api/backtests/${underWay}`, { method: "DELETE", keepalive: true }).catch(() => {});
+  underWay = null;
+}
+addEventListener("pagehide", giveUp);
+
+async function follow(id) {
+  for (;;) {
+    const answer = await fetch(`/api/backtests/${id}`, { headers: { Accept: "application/json" } });
+    const state = await answer.json();
+    if (underWay !== id) return null;
+    if (!answer.ok) return state.detail;
+    if (!["waiting", "running"].includes(state.status)) break;
+    bar.value = 100 * state.progress;
+    pastResult.textContent = state.status === "waiting" ? "Others are being counted first …" : "Matching past events …";
+    await new Promise((done) => { setTimeout(done, 300); });
+  }
+  const page = await (await fetch(`/backtests/${id}?part=result`, { headers: { Accept: "text/html" } })).text();
+  if (underWay !== id) return null;
+  pastResult.replaceChildren(...new DOMParser().parseFromString(page, "text/html").body.childNodes);
+  return "";
+}
+
+form.querySelector("[data-backtest]").addEventListener("click", async (event) => {
+  event.preventDefault();
+  if (!area.value.trim()) { area.focus(); return; }
+  giveUp();
+  pastText = area.value;
+  pastStale.hidden = true;
+  past.hidden = false;
+  pastResult.textContent = "";
+  bar.hidden = false;
+  bar.removeAttribute("value");
+  past.querySelector("h2").focus({ preventScroll: true });
+  past.scrollIntoView({ block: "nearest", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
+  let trouble;
+  try {
+    const begun = await post("/api/backtests", { text: pastText, schedule: { digest: "daily", zone } });
+    underWay = begun.id ?? null;
+    trouble = begun.id ? await follow(begun.id) : begun.detail ?? "It cannot be counted now.";
+  } catch {
+    trouble = "The service does not answer. Try again in a moment.";
+  }
+  if (trouble === null) return; // a newer one is under way
+  if (trouble) pastResult.replaceChildren(Object.assign(document.createElement("p"), { className: "note bad", textContent: trouble }));
+  underWay = null;
+  bar.hidden = true;
+});

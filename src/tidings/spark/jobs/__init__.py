@@ -1,0 +1,1 @@
+"""Jobs over past events that come to an end, beside the stream."""
