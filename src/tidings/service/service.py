@@ -21,6 +21,7 @@ from tidings.feeds.addresses import AsyncGuard
 from tidings.model.event import Event
 from tidings.service.delivery import sse
 from tidings.service.delivery.binding_types import BindingTypes
+from tidings.service.delivery.feed_documents import FeedDocuments
 from tidings.service.delivery.hub import Hub
 from tidings.service.delivery.notification_json import (
     NotificationTexts,
@@ -58,6 +59,7 @@ from tidings.service.relay.upstream import Upstream
 from tidings.service.relay.upstream_definitions import UpstreamDefinitions
 from tidings.service.settings import Settings
 from tidings.service.store.database import open_stores
+from tidings.service.store.hub_subscriptions import HubSubscriptions
 from tidings.service.store.mailbox import Mailbox
 from tidings.service.store.reader_marks import ReaderMarks
 from tidings.service.store.received import Received
@@ -78,6 +80,8 @@ from tidings.service.subscriptions.scopes import Scopes
 from tidings.service.telemetry.link_metrics import DOWN
 from tidings.service.telemetry.metrics import Metrics
 from tidings.service.telemetry.stream_metrics import StreamMetrics
+from tidings.service.websub.distribution import Distribution
+from tidings.service.websub.hub import WebSubHub
 from tidings.storage import versions
 from tidings.storage.event_log import EventLog
 
@@ -194,6 +198,30 @@ class Service:
             Receivers(AsyncGuard(settings.allowed)),
             self.to_json,
             count=self.metrics.attempt,
+            clock=self.clock,
+        )
+        self._assemble_websub_hub()
+
+    def _assemble_websub_hub(self) -> None:
+        """The hub that pushes the feeds of subscriptions."""
+        metrics, receivers = self.metrics.websub, Receivers(AsyncGuard(self.settings.allowed))
+        self.feed_documents = FeedDocuments(self.registry, self.mailbox, self.settings)
+        store = HubSubscriptions(self.registry)
+        self.websub_hub = WebSubHub(
+            store,
+            self.feed_documents,
+            self.mailbox,
+            self.hub,
+            receivers,
+            distribution=Distribution(
+                store,
+                self.feed_documents,
+                receivers,
+                self.mailbox.last,
+                count=metrics.distributed,
+                clock=self.clock,
+            ),
+            count=metrics.verified,
             clock=self.clock,
         )
 
@@ -351,14 +379,16 @@ class Service:
 
     @asynccontextmanager
     async def lifespan(self, app: object) -> AsyncIterator[None]:
-        """Runs what needs the event loop: webhooks, and the signal that ends open streams."""
+        """Runs what needs the event loop: webhooks, the hub of feeds, and the signal that ends open streams."""
         self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
-        delivering = asyncio.create_task(self.webhooks.run(self._stopping))
+        delivering = [
+            asyncio.create_task(part.run(self._stopping)) for part in (self.webhooks, self.websub_hub)
+        ]
         try:
             yield
         finally:
             self._end_deliveries()
-            await delivering
+            await asyncio.gather(*delivering)
 
     def begin_to_stop(self) -> None:
         """Ends open streams and webhooks; callable from any thread and from signal handlers."""

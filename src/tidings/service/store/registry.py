@@ -86,6 +86,11 @@ class Registry:
         # Counts changes of subscriptions; a stream reads its own again when it differs.
         self.subscription_changes = 0
 
+    @property
+    def database(self) -> Database:
+        """For other tables of the registry."""
+        return self._database
+
     def close(self) -> None:
         self._database.close()
 

@@ -1,0 +1,77 @@
+"""The HTTP side of WebSub: the hub of this service's feeds, and the callbacks of feeds that it follows.
+
+Errors are plain text, as WebSub recommends. A callback's address is a secret of this service and of one hub.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import PlainTextResponse
+
+from tidings.errors import TidingsError
+from tidings.service.subscriptions.access_control import TooMany
+from tidings.service.websub.hub_requests import FORM, read_request
+
+if TYPE_CHECKING:
+    from tidings.service.service import Service
+
+api = APIRouter(tags=["websub"])
+_TEXT: dict[str, Any] = {"content": {"text/plain": {"schema": {"type": "string"}}}}
+
+
+@api.post(
+    "/websub",
+    operation_id="request_push",
+    summary="Request or end the pushing of a feed",
+    status_code=202,
+    response_class=PlainTextResponse,
+    responses={
+        202: {"description": "The callback will be asked whether it wants this.", **_TEXT},
+        400: {"description": "What is wrong with the form.", **_TEXT},
+        415: {"description": "It is no form.", **_TEXT},
+        422: {"description": "The callback must not be called.", **_TEXT},
+        429: {"description": "Too many requests.", **_TEXT},
+    },
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {
+                FORM: {
+                    "schema": {
+                        "type": "object",
+                        "required": ["hub.mode", "hub.topic", "hub.callback"],
+                        "properties": {
+                            "hub.mode": {"type": "string", "enum": ["subscribe", "unsubscribe"]},
+                            "hub.topic": {
+                                "type": "string",
+                                "description": "The address of a feed, rel=self.",
+                            },
+                            "hub.callback": {"type": "string", "description": "Where it is posted to."},
+                            "hub.lease_seconds": {"type": "integer", "minimum": 1},
+                            "hub.secret": {"type": "string", "description": "Fewer than 200 bytes."},
+                        },
+                    }
+                }
+            },
+        }
+    },
+)
+async def request_push(request: Request) -> PlainTextResponse:
+    """The hub of WebSub. The answer says only that the request was read; a feed that does not exist is denied later,
+    at the callback."""
+    service: Service = request.app.state.service
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != FORM:
+        return PlainTextResponse(f"the hub takes a form; send it as {FORM}\n", 415)
+    try:
+        read = read_request(await request.body(), service.feed_documents, service.settings.allowed)
+        service.access.count_verification(read.host)
+        service.websub_hub.accept(read)
+    except TooMany as error:
+        headers = {"Retry-After": f"{max(1, round(error.retry_after + 0.5))}"}
+        return PlainTextResponse(f"{error}\n", error.status, headers)
+    except TidingsError as error:
+        return PlainTextResponse(f"{error}\n", getattr(error, "status", 400))
+    return PlainTextResponse("the callback will be asked whether it wants this\n", 202)
