@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 from tidings.engine.engine import Engine
 from tidings.feeds.addresses import AsyncGuard
+from tidings.feeds.fetch import FeedResult
 from tidings.model.event import Event
 from tidings.service.delivery import sse
 from tidings.service.delivery.binding_types import BindingTypes
@@ -80,8 +81,10 @@ from tidings.service.subscriptions.scopes import Scopes
 from tidings.service.telemetry.link_metrics import DOWN
 from tidings.service.telemetry.metrics import Metrics
 from tidings.service.telemetry.stream_metrics import StreamMetrics
+from tidings.service.websub.callbacks import Callbacks
 from tidings.service.websub.distribution import Distribution
 from tidings.service.websub.hub import WebSubHub
+from tidings.service.websub.subscriber import Subscriber
 from tidings.storage import versions
 from tidings.storage.event_log import EventLog
 
@@ -141,7 +144,7 @@ class Service:
             self.registry, self.mailbox, self.index_writer, self.log_writer, clock=clock
         )
         self.stream_health = StreamHealth(self.supervisor, self.mailbox, self.log, self.log_writer, settings)
-        self.feed_poller = FeedPoller(self.registry, self.log_writer, settings)
+        self._assemble_feeds()
         self.stream_metrics = StreamMetrics(
             self.mailbox,
             self.log_writer,
@@ -152,6 +155,36 @@ class Service:
         )
         self._assemble_links()
         self._watch_states()
+
+    def _assemble_feeds(self) -> None:
+        """Those who fetch followed feeds, and have them pushed."""
+        settings, clock = self.settings, self.clock
+        self.feed_poller = FeedPoller(
+            self.registry,
+            self.log_writer,
+            settings,
+            on_look=self._looked,
+            pushed=self._pushed_feeds,
+        )
+        fetch_now = self.feed_poller.fetch_now
+        self.websub_subscriber = Subscriber(self.registry, settings, fetch_now, clock=clock)
+        self.websub_callbacks = Callbacks(
+            self.websub_subscriber,
+            self._append,
+            fetch_now,
+            settings.max_body,
+            count=self.metrics.websub.pushed,
+            clock=clock,
+        )
+
+    def _looked(self, results: list[FeedResult]) -> None:
+        self.websub_subscriber.wake()
+
+    def _pushed_feeds(self) -> set[str]:
+        return self.websub_subscriber.pushed()
+
+    def _append(self, events: list[Event]) -> None:
+        self.log_writer.accept(events)
 
     def _assemble_subscriptions(self) -> None:
         """What subscriptions mean, the index of them, and their changes."""
@@ -368,7 +401,7 @@ class Service:
             self._start_parts(self.index_writer)
             notify_of_lost_events(self.log, self.registry, self.mailbox, self.clock())
             self.supervisor.go()
-            self._start_parts(self.expiry, self.feed_poller)
+            self._start_parts(self.expiry, self.feed_poller, self.websub_subscriber, self.websub_callbacks)
             if self.upstream is not None and self.own_filters is not None:
                 self._start_parts(self.own_filters, self.upstream)
 

@@ -4,44 +4,19 @@ requirement of WebSub that docs/howto/websub.md lists."""
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import replace
-from itertools import count
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.service.conftest import Running, Served
-from tests.service.websub.callbacks import Callbacks, callbacks_server, until
+from tests.service.conftest import Served
+from tests.service.websub.callbacks import Callbacks, until
+from tests.service.websub.conftest import new_feed, numbers
 from tidings.service.model import HubSubscription
 from tidings.service.subscriptions.access_control import TooMany
 from tidings.service.websub import hub as module
 from tidings.service.websub import hub_requests
-
-numbers = count()
-
-
-@pytest.fixture(scope="module")
-def pushing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A service that may call this machine."""
-    with Running(data=tmp_path_factory.mktemp("hub"), allowed=("127.0.0.0/8",)) as served:
-        served.service.websub_hub._distribution._between = 0.0
-        yield served
-
-
-@pytest.fixture
-def callbacks() -> Iterator[Callbacks]:
-    with callbacks_server() as callbacks:
-        yield callbacks
-
-
-def new_feed(served: Served, format: str = "atom", **more: Any) -> tuple[str, str]:
-    """The topic of a new subscription, and a word that its events have."""
-    word = f"word{next(numbers)}"
-    made = served.subscribe(f"WHERE topic = '{word}'", **more)
-    name = {"atom": "atom", "rss": "rss2", "rdf": "rss1", "json": "json_feed"}[format]
-    return made["feeds"][name], word
 
 
 def send(served: Served, topic: str, callback: str, mode: str = "subscribe", **more: str) -> httpx.Response:

@@ -7,13 +7,14 @@ from lxml import etree
 
 from tidings.feeds.elements import Element
 from tidings.feeds.facts import CONTENT, DC, DCTERMS, RSS
+from tidings.feeds.hubs import RELATION
 from tidings.feeds.write.channel import Channel, Entry, moment
 from tidings.feeds.write.elements import PREFIXES, add, add_property, document
 from tidings.formats.namespaces import RDF
 
 MEDIA_TYPE = "application/rdf+xml"
 _PAGES = "http://www.w3.org/1999/xhtml/vocab#"
-RELATION = "http://www.iana.org/assignments/relation/"
+
 _ABOUT, _RESOURCE = f"{{{RDF}}}about", f"{{{RDF}}}resource"
 
 

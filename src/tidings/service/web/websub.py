@@ -5,10 +5,11 @@ Errors are plain text, as WebSub recommends. A callback's address is a secret of
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from fastapi import APIRouter, Request
-from starlette.responses import PlainTextResponse
+from fastapi import APIRouter, Path, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import PlainTextResponse, Response
 
 from tidings.errors import TidingsError
 from tidings.service.subscriptions.access_control import TooMany
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from tidings.service.service import Service
 
 api = APIRouter(tags=["websub"])
+Key = Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{1,100}$", description="The secret of the callback.")]
 _TEXT: dict[str, Any] = {"content": {"text/plain": {"schema": {"type": "string"}}}}
 
 
@@ -75,3 +77,55 @@ async def request_push(request: Request) -> PlainTextResponse:
     except TidingsError as error:
         return PlainTextResponse(f"{error}\n", getattr(error, "status", 400))
     return PlainTextResponse("the callback will be asked whether it wants this\n", 202)
+
+
+@api.get(
+    "/websub/callbacks/{key}",
+    operation_id="verify_push",
+    summary="Check what a hub says of a followed feed",
+    response_class=PlainTextResponse,
+    responses={
+        200: {
+            "description": "The challenge.",
+            "content": {"application/octet-stream": {"schema": {"type": "string"}}},
+        },
+        404: {"description": "This was not asked for.", **_TEXT},
+    },
+)
+def verify_push(request: Request, key: Key) -> Response:
+    """For hubs of followed feeds: a subscription is verified or denied."""
+    service: Service = request.app.state.service
+    body = service.websub_callbacks.verify(key, request.query_params)
+    if body is None:
+        return PlainTextResponse("this service did not ask for that\n", 404)
+    # No browser shows it, whatever the challenge is.
+    return Response(
+        body, media_type="application/octet-stream", headers={"X-Content-Type-Options": "nosniff"}
+    )
+
+
+@api.post(
+    "/websub/callbacks/{key}",
+    operation_id="take_push",
+    summary="Send a followed feed that has changed",
+    status_code=202,
+    response_class=PlainTextResponse,
+    responses={
+        202: {"description": "It has come.", **_TEXT},
+        410: {"description": "The subscription has ended.", **_TEXT},
+        503: {"description": "Too many feeds wait; send it again.", **_TEXT},
+    },
+    openapi_extra={
+        "requestBody": {"required": True, "content": {"application/*": {"schema": {"type": "string"}}}}
+    },
+)
+async def take_push(request: Request, key: Key) -> Response:
+    """For hubs of followed feeds. The answer says only that it has come: what is not signed is dropped."""
+    service: Service = request.app.state.service
+    push = await run_in_threadpool(service.websub_callbacks.known, key)
+    if push is None:
+        return PlainTextResponse("the subscription has ended\n", 410)
+    body = await request.body()
+    if not await run_in_threadpool(service.websub_callbacks.take, push, request.headers, body):
+        return PlainTextResponse("too many feeds wait; send it again\n", 503, {"Retry-After": "30"})
+    return PlainTextResponse("", 202)
