@@ -77,7 +77,12 @@ class Distribution:
         self._stopping = False
 
     def wake(self, subscribers: Iterable[HubSubscription]) -> None:
-        """Pushes to these if there is something that they do not have."""
+        """Pushes to these if there is something that they do not have. A feed that was rendered before may lack it."""
+        subscribers = list(subscribers)
+        changed = {Topic(subscriber.key, subscriber.format) for subscriber in subscribers}
+        for topic, after in list(self._rendered):
+            if topic in changed:
+                del self._rendered[topic, after]
         for subscriber in subscribers:
             if self._stopping:
                 return
@@ -140,39 +145,38 @@ class Distribution:
         while not self._stopping:
             self._woken.discard(subscriber.id)
             try:
-                after = await self._push(subscriber)
+                subscriber, may_be_more = await self._push(subscriber)
             except Exception as error:  # a store's trouble; a callback's is an outcome
                 log.warning("a feed cannot be pushed now, trying again: %s", error)
                 await self._wait(_AFTER_TROUBLE)
                 continue
-            if after is not None:
-                subscriber = after
-            elif subscriber.id not in self._woken:
+            if not may_be_more and subscriber.id not in self._woken:
                 return
 
-    async def _push(self, subscriber: HubSubscription) -> HubSubscription | None:
-        """Pushes what is new, and waits as long as the next push has to. None: there is nothing (more) to do."""
+    async def _push(self, subscriber: HubSubscription) -> tuple[HubSubscription, bool]:
+        """Pushes what is new, and waits as long as the next push has to. Returns how far the subscriber is, and whether there
+        may be more for it than there will be news of."""
         await self._wait(subscriber.next_try - self._clock())
         if subscriber.failures:  # it may have ended meanwhile, or have another secret
             read = await asyncio.to_thread(self._store.find, subscriber.id, self._clock())
             if read is None:
-                return None
+                return subscriber, False
             subscriber = self._as_moved(read)
         if self._stopping or subscriber.until <= self._clock():
-            return None
+            return subscriber, False
         async with self.slot(subscriber.host, failing=subscriber.failures > 0):
             update = await self._update(Topic(subscriber.key, subscriber.format), subscriber.cursor)
             if update is None:
-                return None
+                return subscriber, False
             outcome = await self._post(subscriber, update)
         self._count(outcome.result)
         if outcome.result == GONE:
             await asyncio.to_thread(self._store.remove, subscriber.id)
-            return None
+            return subscriber, False
         subscriber = self._moved[subscriber.id] = await self._next(subscriber, update, outcome)
         if not update.more:
             await self._wait(self._between)
-        return subscriber
+        return subscriber, update.more or subscriber.failures > 0
 
     async def _wait(self, seconds: float) -> None:
         """In steps, so that a stop is not waited for."""
