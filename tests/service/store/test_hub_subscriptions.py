@@ -73,7 +73,7 @@ def test_odd_letters_are_stored(registry: Registry) -> None:
 def test_a_registry_from_before_the_hub_is_taken_over(empty: Settings) -> None:
     database = open_database(empty, "registry", new=True)
     with database.writing() as connection:
-        database.create(connection, "0006")
+        database.create(connection, "0007")
         assert "hub_subscriptions" not in inspect(connection).get_table_names()
         connection.execute(
             text("INSERT INTO sources (url, title, owner, added) VALUES ('http://a/', '', '', 1)")

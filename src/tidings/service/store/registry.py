@@ -52,7 +52,7 @@ from tidings.service.store import tables
 from tidings.service.store.tables import clean
 from tidings.service.store.transactions import Database, insert_columns
 
-HEAD: Final = "0007"
+HEAD: Final = "0008"
 LONGEST_URL: Final = 2_000  # bytes; PostgreSQL has no more than 2,704 in an index
 _PORTION = 10_000
 _MARKED = 1_000  # rows that one statement names
