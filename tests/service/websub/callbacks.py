@@ -53,7 +53,8 @@ class Callbacks:
                 headers = {name.lower(): value for name, value in self.headers.items()}
                 posted = Posted(self.path, headers, body)
                 callbacks.posted.append(posted)
-                self._answer(callbacks.accept(posted), b"")
+                status = callbacks.accept(posted)
+                self._answer(status, b"" if status == 204 else b"to be ignored: 500 gone")
 
             def _answer(self, status: int, body: bytes) -> None:
                 self.send_response(status)
