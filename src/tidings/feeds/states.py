@@ -158,6 +158,7 @@ class FeedStates:
         """What the followed feeds name, by address: all of them, or one."""
         which, given = ("", ()) if url is None else (" AND url = ?", (url,))
         rows = self._db.execute(
-            f"SELECT url, topic, hubs FROM hubs JOIN feeds USING (url) WHERE followed{which}", given
+            f"SELECT url, topic, hubs FROM hubs JOIN feeds USING (url) WHERE followed AND NOT gone{which}",
+            given,
         )
         return {url: NamedHubs(topic, tuple(hubs.split("\n"))) for url, topic, hubs in rows}

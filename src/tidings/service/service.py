@@ -177,6 +177,10 @@ class Service:
             clock=clock,
         )
 
+        self.metrics.websub.watch(
+            lambda: self.hub_subscriptions.count(clock()), lambda: len(self.websub_subscriber.pushed())
+        )
+
     def _looked(self, results: list[FeedResult]) -> None:
         self.websub_subscriber.wake()
 
@@ -239,7 +243,7 @@ class Service:
         """The hub that pushes the feeds of subscriptions."""
         metrics, receivers = self.metrics.websub, Receivers(AsyncGuard(self.settings.allowed))
         self.feed_documents = FeedDocuments(self.registry, self.mailbox, self.settings)
-        store = HubSubscriptions(self.registry)
+        store = self.hub_subscriptions = HubSubscriptions(self.registry)
         self.websub_hub = WebSubHub(
             store,
             self.feed_documents,

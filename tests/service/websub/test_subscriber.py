@@ -154,6 +154,7 @@ def test_a_challenge_is_echoed_for_what_was_asked_for(following: Served, publish
     until(lambda: _due_in(following, url) > 3_600)
     source = source_of(following, url) or {}
     assert (source["hub"], source["push_note"]) == (publisher.url("/hub"), None)
+    assert b"\ntidings_websub_pushed_feeds 1.0\n" in following.service.metrics.text()
     page = following.http.get("/sources").text
     assert f"Pushed by the hub {publisher.url('/hub')}, until " in page
     with following.service.websub_subscriber.states() as states:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 from prometheus_client import CollectorRegistry, Counter
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 
 class WebSubMetrics:
-    """Counters by outcome."""
+    """Counters by outcome, and how many are subscribed now."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
         self._verifications = Counter(
             "tidings_websub_verifications",
             "Requests to the hub: verified, unverified (the callback did not confirm) or denied",
@@ -28,6 +33,10 @@ class WebSubMetrics:
             registry=registry,
         )
 
+    def watch(self, subscribers: Callable[[], int], feeds: Callable[[], int]) -> None:
+        """Registers what is read at each collection: subscribers of the hub, and followed feeds that hubs push."""
+        self._registry.register(_Subscribed(subscribers, feeds))
+
     def verified(self, outcome: str) -> None:
         self._verifications.labels(outcome).inc()
 
@@ -36,3 +45,21 @@ class WebSubMetrics:
 
     def pushed(self, outcome: str) -> None:
         self._pushes.labels(outcome).inc()
+
+
+class _Subscribed(Collector):
+    def __init__(self, subscribers: Callable[[], int], feeds: Callable[[], int]) -> None:
+        self._read = (
+            ("tidings_websub_subscribers", "Callbacks that the hub pushes a feed to", subscribers),
+            ("tidings_websub_pushed_feeds", "Followed feeds that a hub pushes", feeds),
+        )
+
+    def describe(self) -> Iterable[Metric]:
+        return ()  # registering must not read the stores
+
+    def collect(self) -> Iterable[Metric]:
+        for name, about, read in self._read:
+            try:
+                yield GaugeMetricFamily(name, about, value=read())
+            except Exception:  # an unreachable store loses its own number
+                continue

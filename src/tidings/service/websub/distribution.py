@@ -142,10 +142,12 @@ class Distribution:
         )
 
     async def _run(self, subscriber: HubSubscription) -> None:
+        is_fresh = True
         while not self._stopping:
             self._woken.discard(subscriber.id)
             try:
-                subscriber, may_be_more = await self._push(subscriber)
+                subscriber, may_be_more = await self._push(subscriber, is_fresh)
+                is_fresh = False
             except Exception as error:  # a store's trouble; a callback's is an outcome
                 log.warning("a feed cannot be pushed now, trying again: %s", error)
                 await self._wait(_AFTER_TROUBLE)
@@ -153,11 +155,11 @@ class Distribution:
             if not may_be_more and subscriber.id not in self._woken:
                 return
 
-    async def _push(self, subscriber: HubSubscription) -> tuple[HubSubscription, bool]:
+    async def _push(self, subscriber: HubSubscription, is_fresh: bool) -> tuple[HubSubscription, bool]:
         """Pushes what is new, and waits as long as the next push has to. Returns how far the subscriber is, and whether there
         may be more for it than there will be news of."""
         await self._wait(subscriber.next_try - self._clock())
-        if subscriber.failures:  # it may have ended meanwhile, or have another secret
+        if subscriber.failures or not is_fresh:  # it may have ended meanwhile, or have another secret
             read = await asyncio.to_thread(self._store.find, subscriber.id, self._clock())
             if read is None:
                 return subscriber, False

@@ -7,6 +7,7 @@ at once. Feeds are polled all the same, less often while a hub pushes them.
 from __future__ import annotations
 
 import logging
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -16,6 +17,7 @@ from typing import NamedTuple
 
 import httpx
 
+from tidings.errors import TidingsError
 from tidings.feeds.addresses import guarded_client
 from tidings.feeds.push_states import Push, PushState, PushStates
 from tidings.feeds.states import FeedStates
@@ -79,17 +81,24 @@ class Subscriber:
         return PushStates(self.path)
 
     def pushed(self) -> set[str]:
-        """The addresses of the feeds that hubs push."""
-        with self.states() as states:
-            return states.active(self._clock())
+        """The addresses of the feeds that hubs push; none if their file cannot be read now."""
+        try:
+            with self.states() as states:
+                return states.active(self._clock())
+        except sqlite3.Error as error:
+            log.warning("the subscriptions at hubs cannot be read: %s", error)
+            return set()
 
     def health(self, urls: Sequence[str]) -> dict[str, PushHealth]:
         """How each of these feeds comes; callable from any thread."""
-        now = self._clock()
-        with self.states() as states, closing(FeedStates(self.path, read_only=True)) as feeds:
-            pushes = states.of(urls)
-            named = {url: hubs for url in urls for hubs in feeds.named_hubs(url).values()}
-        found = {}
+        now, found = self._clock(), dict.fromkeys(urls, PushHealth())
+        try:
+            with self.states() as states, closing(FeedStates(self.path, read_only=True)) as feeds:
+                pushes = states.of(urls)
+                named = {url: hubs for url in urls for hubs in feeds.named_hubs(url).values()}
+        except (TidingsError, sqlite3.Error) as error:
+            log.warning("the subscriptions at hubs cannot be read: %s", error)
+            return found
         for url in urls:
             mine = [push for push in pushes if push.url == url and push.state is not PushState.ENDING]
             active = [push for push in mine if push.state is PushState.ACTIVE and push.until > now]
@@ -101,8 +110,6 @@ class Subscriber:
             elif url in named and not any(can_call(self._settings, hub) for hub in named[url].hubs):
                 reason = "cannot call this service; start it with --url"
                 found[url] = PushHealth(note=f"the hub {named[url].hubs[0]} {reason}")
-            else:
-                found[url] = PushHealth()
         return found
 
     def _run(self) -> None:
