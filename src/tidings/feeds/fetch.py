@@ -102,6 +102,7 @@ class Fetcher:
         host_interval: float = HOST_INTERVAL,
         max_bytes: int = MAX_BYTES,
         pushed: Callable[[], Collection[str]] = frozenset,
+        recording: threading.Lock | None = None,
         seed: int | None = None,
     ) -> None:
         self._append = append
@@ -113,6 +114,7 @@ class Fetcher:
         self._host_interval = host_interval
         self._max_bytes = max_bytes
         self._pushed = pushed
+        self._recording = recording or threading.Lock()  # held by those who also record what hubs push
         self._pushed_now: Collection[str] = frozenset()
         self._random = random.Random(seed)
         self._intervals: Mapping[str, float] = {}
@@ -164,7 +166,8 @@ class Fetcher:
             result = fetched.get()
             if isinstance(result, BaseException):
                 raise result
-            results.append(self._record(result))
+            with self._recording:
+                results.append(self._record(result))
         return results
 
     def close(self) -> None:

@@ -166,12 +166,11 @@ class Service:
             on_look=self._looked,
             pushed=self._pushed_feeds,
         )
-        fetch_now = self.feed_poller.fetch_now
-        self.websub_subscriber = Subscriber(self.registry, settings, fetch_now, clock=clock)
+        self.websub_subscriber = Subscriber(self.registry, settings, self.feed_poller.fetch_now, clock=clock)
         self.websub_callbacks = Callbacks(
             self.websub_subscriber,
             self._append,
-            fetch_now,
+            self.feed_poller,
             settings.max_body,
             count=self.metrics.websub.pushed,
             clock=clock,

@@ -68,6 +68,9 @@ class FeedPoller:
         self._registry, self._log_writer, self._settings = registry, log_writer, settings
         self._on_look, self._clock, self._host_interval = on_look, clock, host_interval
         self._pushed = pushed
+        self.recording = (
+            threading.Lock()
+        )  # so that an item that is pushed and fetched at once is counted once
         self._path = settings.data / "feeds.db"
         self._wake = threading.Event()
         self._wanted: SimpleQueue[str] = SimpleQueue()
@@ -145,6 +148,7 @@ class FeedPoller:
             interval=self._settings.feed_interval,
             host_interval=self._host_interval,
             pushed=self._pushed,
+            recording=self.recording,
         ) as fetcher:
             while not self._stopping:
                 self._wake.clear()

@@ -21,6 +21,7 @@ from tidings.feeds.push_states import Push, PushState
 from tidings.feeds.read import read_feed
 from tidings.feeds.states import FeedStates
 from tidings.model.event import Event
+from tidings.service.ingest.feed_poller import FeedPoller
 from tidings.service.websub.signatures import is_signed
 from tidings.service.websub.subscriber import LEASE, Subscriber
 
@@ -48,13 +49,14 @@ class Callbacks:
         self,
         subscriber: Subscriber,
         append: Callable[[list[Event]], None],
-        fetch_now: Callable[[str], None],
+        poller: FeedPoller,
         max_bytes: int,
         *,
         count: Callable[[str], None] = lambda outcome: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._subscriber, self._append, self._fetch_now = subscriber, append, fetch_now
+        self._subscriber, self._append = subscriber, append
+        self._fetch_now, self._recording = poller.fetch_now, poller.recording
         self._max_bytes, self._count, self._clock = max_bytes, count, clock
         self._queue: SimpleQueue[_Document | None] = SimpleQueue()
         self._lock, self._waiting = threading.Lock(), 0
@@ -160,6 +162,6 @@ class Callbacks:
 
     def _read(self, document: _Document) -> None:
         events = read_feed(document.body, document.url, document.content_type, self._max_bytes)
-        with closing(FeedStates(self._subscriber.path)) as states:
+        with self._recording, closing(FeedStates(self._subscriber.path)) as states:
             _, counts = take_new(states, self._append, document.url, events)
             states.take(document.url, [event.id for event in events], self._clock(), counts)
