@@ -49,7 +49,7 @@ SERVED = (
     "docs/service.md",
     *(
         f"docs/howto/{name}.md"
-        for name in "follow-feeds deliveries python-client backtest replica tokens monitor backup".split()
+        for name in "follow-feeds deliveries websub python-client backtest replica tokens monitor backup".split()
     ),
 )
 PAGES = sorted(str(path.relative_to(ROOT)) for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])

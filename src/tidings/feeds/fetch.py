@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import SimpleQueue
@@ -21,6 +21,7 @@ import httpx
 from tidings.errors import EventError, TidingsError
 from tidings.feeds.facts import channel_title
 from tidings.feeds.http import FeedResponse, get
+from tidings.feeds.hubs import NamedHubs, named_hubs
 from tidings.feeds.read import read_feed
 from tidings.feeds.states import Feed, FeedCounts, FeedStates
 from tidings.formats.documents import MAX_BYTES
@@ -29,6 +30,7 @@ from tidings.model.event import Event
 INTERVAL = 15 * 60.0  # seconds from one fetch of a feed to the next
 HOST_INTERVAL = 2.0  # from one request to a host to the next
 LONGEST = 24 * 60 * 60.0
+PUSHED = 24  # times as long, of a feed that its hub pushes: six hours in place of a quarter
 HOSTS_AT_ONCE = 8
 _TITLE = 200  # characters
 
@@ -65,6 +67,24 @@ class _FetchedFeed:
     feed: Feed
     answer: FeedResponse
     events: list[Event]
+    named: NamedHubs | None = None
+
+
+def pushed_interval(interval: float) -> float:
+    """That of a feed that its hub pushes: what the hub loses is found all the same."""
+    return max(interval, min(interval * PUSHED, LONGEST))
+
+
+def take_new(
+    states: FeedStates, append: Callable[[list[Event]], None], url: str, events: Sequence[Event]
+) -> tuple[list[Event], FeedCounts]:
+    """Appends the items of a feed that are new, and returns them."""
+    known = states.known(url, [event.id for event in events])
+    new = list({event.id: event for event in events if event.id not in known}.values())
+    if new:
+        append(new)
+    title = channel_title(events[0])[:_TITLE] if events else ""
+    return new, FeedCounts(title, len(new), len(new))
 
 
 class Fetcher:
@@ -81,6 +101,8 @@ class Fetcher:
         interval: float = INTERVAL,
         host_interval: float = HOST_INTERVAL,
         max_bytes: int = MAX_BYTES,
+        pushed: Callable[[], Collection[str]] = frozenset,
+        recording: threading.Lock | None = None,
         seed: int | None = None,
     ) -> None:
         self._append = append
@@ -91,6 +113,9 @@ class Fetcher:
         self._interval = interval
         self._host_interval = host_interval
         self._max_bytes = max_bytes
+        self._pushed = pushed
+        self._recording = recording or threading.Lock()  # held by those who also record what hubs push
+        self._pushed_now: Collection[str] = frozenset()
         self._random = random.Random(seed)
         self._intervals: Mapping[str, float] = {}
         self._asked: dict[str, float] = {}  # host -> when its last request was sent
@@ -112,6 +137,7 @@ class Fetcher:
 
     def feeds(self) -> list[Feed]:
         """The followed feeds and their states."""
+        self._pushed_now = self._pushed()
         return [paced(feed, self._interval_of(feed)) for feed in self._states.followed()]
 
     def due_in(self) -> float | None:
@@ -140,7 +166,8 @@ class Fetcher:
             result = fetched.get()
             if isinstance(result, BaseException):
                 raise result
-            results.append(self._record(result))
+            with self._recording:
+                results.append(self._record(result))
         return results
 
     def close(self) -> None:
@@ -175,9 +202,9 @@ class Fetcher:
         if answer.status != "ok":
             return _FetchedFeed(feed, answer, [])
         try:
-            return _FetchedFeed(
-                feed, answer, read_feed(answer.body, feed.url, answer.content_type, self._max_bytes)
-            )
+            events = read_feed(answer.body, feed.url, answer.content_type, self._max_bytes)
+            named = named_hubs(answer.links, answer.body, answer.base, self._max_bytes)
+            return _FetchedFeed(feed, answer, events, named)
         except EventError as error:
             return _FetchedFeed(feed, replace(answer, status="error", error=str(error)), [])
         except Exception as error:  # an unexpected error of this feed must not affect the others
@@ -190,22 +217,12 @@ class Fetcher:
         new: list[Event] = []
         read: FeedCounts | None = None
         if answer.status in ("ok", "unchanged"):
-            known = self._states.known(feed.url, [event.id for event in result.events])
-            new = list({event.id: event for event in result.events if event.id not in known}.values())
-            if new:
-                self._append(new)
-            title = channel_title(result.events[0])[:_TITLE] if result.events else ""
-            read = FeedCounts(title, len(new), len(new))
-            feed = replace(
-                feed,
-                address=answer.address,
-                due=now + self._interval_of(feed),
-                failures=0,
-                error=None,
-                fetched=now,
-            )
+            new, read = take_new(self._states, self._append, feed.url, result.events)
+            due = now + self._interval_of(feed)
+            feed = replace(feed, address=answer.address, due=due, failures=0, error=None, fetched=now)
             if answer.status == "ok":
                 feed = replace(feed, etag=answer.etag, modified=answer.modified)
+                self._states.name_hubs(feed.url, result.named)
         else:
             failures = feed.failures + 1
             feed = replace(feed, failures=failures, error=answer.error, gone=answer.status == "gone")
@@ -215,7 +232,8 @@ class Fetcher:
         return FeedResult(feed.url, answer.status, len(new), answer.error)
 
     def _interval_of(self, feed: Feed) -> float:
-        return self._intervals.get(feed.url, self._interval)
+        interval = self._intervals.get(feed.url, self._interval)
+        return pushed_interval(interval) if feed.url in self._pushed_now else interval
 
     def _back_off(self, failures: int, interval: float) -> float:
         """Twice as long after every failure, up to a day or the interval, and never all feeds at the same moment."""

@@ -43,6 +43,8 @@ class FeedResponse:
     modified: str | None = None
     error: str | None = None
     retry_after: float | None = None  # seconds, if the server said so
+    links: tuple[str, ...] = ()  # the Link headers
+    base: str = ""  # where the document was, after all redirects
 
 
 class _Refused(Exception):
@@ -67,7 +69,8 @@ def get(
             with client.stream("GET", here, headers=headers, follow_redirects=False) as response:
                 target = response.headers.get("Location")
                 if response.status_code not in (301, 302, 303, 307, 308) or not target:
-                    return _answer(response, lasting, max_bytes, deadline)
+                    answer = _answer(response, lasting, max_bytes, deadline)
+                    return replace(answer, links=tuple(response.headers.get_list("Link")), base=here)
                 permanent = permanent and response.status_code in (301, 308)
                 here = urljoin(here, target)
                 if urlsplit(here).scheme not in ("http", "https"):

@@ -1,4 +1,5 @@
-"""Stores the state of each followed feed in one SQLite file: when it is due, its ETag, its error, the ids of its items.
+"""Stores the state of each followed feed in one SQLite file: when it is due, its ETag, its error, the ids of its items,
+and the hubs that it names.
 
 A feed's row and the ids of its items change in one transaction. Ids are kept as long as the feed contains them, and
 after that the latest `REMEMBERED` of them.
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tidings.errors import TidingsError
+from tidings.feeds.hubs import NamedHubs
 
 REMEMBERED = 2000
 
@@ -27,6 +29,7 @@ CREATE TABLE IF NOT EXISTS items (
 CREATE TABLE IF NOT EXISTS counts (
     url TEXT PRIMARY KEY, title TEXT NOT NULL, taken INTEGER NOT NULL, latest INTEGER NOT NULL
 );
+CREATE TABLE IF NOT EXISTS hubs (url TEXT PRIMARY KEY, topic TEXT NOT NULL, hubs TEXT NOT NULL);
 """
 _COLUMNS = "url, address, etag, modified, due, failures, error, gone, fetched"
 
@@ -119,17 +122,43 @@ class FeedStates:
             values = [*astuple(feed)[1:], feed.url]
             names = [f"{name} = ?" for name in _COLUMNS.split(", ")[1:]]
             self._db.execute(f"UPDATE feeds SET {', '.join(names)} WHERE url = ?", values)
-            if read is not None:
-                self._db.execute(
-                    "INSERT INTO counts VALUES (?, ?, ?, ?) ON CONFLICT (url) DO UPDATE SET"
-                    " title = coalesce(nullif(excluded.title, ''), title),"
-                    " taken = taken + excluded.taken, latest = excluded.latest",
-                    (feed.url, *read),
-                )
-            rows = [(feed.url, id, now) for id in ids]
-            self._db.executemany("INSERT OR REPLACE INTO items VALUES (?, ?, ?)", rows)
+            self._take(feed.url, ids, now, read)
+
+    def take(self, url: str, ids: Iterable[str], now: float, read: FeedCounts) -> None:
+        """The items that a hub has pushed; the state of fetching is as it was."""
+        with self._db:
+            self._take(url, ids, now, read)
+
+    def _take(self, url: str, ids: Iterable[str], now: float, read: FeedCounts | None) -> None:
+        if read is not None:
             self._db.execute(
-                "DELETE FROM items WHERE url = ? AND shown < ? AND id NOT IN"
-                " (SELECT id FROM items WHERE url = ? ORDER BY shown DESC LIMIT ?)",
-                (feed.url, now, feed.url, REMEMBERED),
+                "INSERT INTO counts VALUES (?, ?, ?, ?) ON CONFLICT (url) DO UPDATE SET"
+                " title = coalesce(nullif(excluded.title, ''), title),"
+                " taken = taken + excluded.taken, latest = excluded.latest",
+                (url, *read),
             )
+        rows = [(url, id, now) for id in ids]
+        self._db.executemany("INSERT OR REPLACE INTO items VALUES (?, ?, ?)", rows)
+        self._db.execute(
+            "DELETE FROM items WHERE url = ? AND shown < ? AND id NOT IN"
+            " (SELECT id FROM items WHERE url = ? ORDER BY shown DESC LIMIT ?)",
+            (url, now, url, REMEMBERED),
+        )
+
+    def name_hubs(self, url: str, named: NamedHubs | None) -> None:
+        """Keeps what the feed names now."""
+        with self._db:
+            if named is None:
+                self._db.execute("DELETE FROM hubs WHERE url = ?", (url,))
+            else:
+                row = (url, named.topic, "\n".join(named.hubs))
+                self._db.execute("INSERT OR REPLACE INTO hubs VALUES (?, ?, ?)", row)
+
+    def named_hubs(self, url: str | None = None) -> dict[str, NamedHubs]:
+        """What the followed feeds name, by address: all of them, or one."""
+        which, given = ("", ()) if url is None else (" AND url = ?", (url,))
+        rows = self._db.execute(
+            f"SELECT url, topic, hubs FROM hubs JOIN feeds USING (url) WHERE followed AND NOT gone{which}",
+            given,
+        )
+        return {url: NamedHubs(topic, tuple(hubs.split("\n"))) for url, topic, hubs in rows}

@@ -135,6 +135,24 @@ class Delivery:
     disabled: str | None = None  # why it is not tried any more
 
 
+@dataclass(frozen=True, slots=True)
+class HubSubscription:
+    """A callback that the hub of this service pushes a feed to (WebSub), until its lease ends."""
+
+    id: str  # of feed and callback
+    subscription: str
+    key: str  # in the address of the feed: its secret, or the id of a public subscription
+    format: str
+    callback: str
+    host: str  # of the callback
+    secret: str | None  # which the pushed feeds are signed with
+    until: float
+    cursor: int  # number of the last notification that was pushed
+    failures: int = 0  # in a row
+    next_try: float = 0.0
+    error: str | None = None  # of the last try, one sentence
+
+
 MATCH, JOINS = "match", "joins"  # the roles of the stream's queries
 IN_PROCESS = "in-process"  # the query of a stream without Spark; the mailbox knows all of it
 

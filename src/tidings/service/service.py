@@ -18,9 +18,11 @@ from typing import Any, Protocol
 
 from tidings.engine.engine import Engine
 from tidings.feeds.addresses import AsyncGuard
+from tidings.feeds.fetch import FeedResult
 from tidings.model.event import Event
 from tidings.service.delivery import sse
 from tidings.service.delivery.binding_types import BindingTypes
+from tidings.service.delivery.feed_documents import FeedDocuments
 from tidings.service.delivery.hub import Hub
 from tidings.service.delivery.notification_json import (
     NotificationTexts,
@@ -58,6 +60,7 @@ from tidings.service.relay.upstream import Upstream
 from tidings.service.relay.upstream_definitions import UpstreamDefinitions
 from tidings.service.settings import Settings
 from tidings.service.store.database import open_stores
+from tidings.service.store.hub_subscriptions import HubSubscriptions
 from tidings.service.store.mailbox import Mailbox
 from tidings.service.store.reader_marks import ReaderMarks
 from tidings.service.store.received import Received
@@ -78,6 +81,10 @@ from tidings.service.subscriptions.scopes import Scopes
 from tidings.service.telemetry.link_metrics import DOWN
 from tidings.service.telemetry.metrics import Metrics
 from tidings.service.telemetry.stream_metrics import StreamMetrics
+from tidings.service.websub.callbacks import Callbacks
+from tidings.service.websub.distribution import Distribution
+from tidings.service.websub.hub import WebSubHub
+from tidings.service.websub.subscriber import Subscriber
 from tidings.storage import versions
 from tidings.storage.event_log import EventLog
 
@@ -137,7 +144,7 @@ class Service:
             self.registry, self.mailbox, self.index_writer, self.log_writer, clock=clock
         )
         self.stream_health = StreamHealth(self.supervisor, self.mailbox, self.log, self.log_writer, settings)
-        self.feed_poller = FeedPoller(self.registry, self.log_writer, settings)
+        self._assemble_feeds()
         self.stream_metrics = StreamMetrics(
             self.mailbox,
             self.log_writer,
@@ -148,6 +155,39 @@ class Service:
         )
         self._assemble_links()
         self._watch_states()
+
+    def _assemble_feeds(self) -> None:
+        """Those who fetch followed feeds, and have them pushed."""
+        settings, clock = self.settings, self.clock
+        self.feed_poller = FeedPoller(
+            self.registry,
+            self.log_writer,
+            settings,
+            on_look=self._looked,
+            pushed=self._pushed_feeds,
+        )
+        self.websub_subscriber = Subscriber(self.registry, settings, self.feed_poller.fetch_now, clock=clock)
+        self.websub_callbacks = Callbacks(
+            self.websub_subscriber,
+            self._append,
+            self.feed_poller,
+            settings.max_body,
+            count=self.metrics.websub.pushed,
+            clock=clock,
+        )
+
+        self.metrics.websub.watch(
+            lambda: self.hub_subscriptions.count(clock()), lambda: len(self.websub_subscriber.pushed())
+        )
+
+    def _looked(self, results: list[FeedResult]) -> None:
+        self.websub_subscriber.wake()
+
+    def _pushed_feeds(self) -> set[str]:
+        return self.websub_subscriber.pushed()
+
+    def _append(self, events: list[Event]) -> None:
+        self.log_writer.accept(events)
 
     def _assemble_subscriptions(self) -> None:
         """What subscriptions mean, the index of them, and their changes."""
@@ -194,6 +234,30 @@ class Service:
             Receivers(AsyncGuard(settings.allowed)),
             self.to_json,
             count=self.metrics.attempt,
+            clock=self.clock,
+        )
+        self._assemble_websub_hub()
+
+    def _assemble_websub_hub(self) -> None:
+        """The hub that pushes the feeds of subscriptions."""
+        metrics, receivers = self.metrics.websub, Receivers(AsyncGuard(self.settings.allowed))
+        self.feed_documents = FeedDocuments(self.registry, self.mailbox, self.settings)
+        store = self.hub_subscriptions = HubSubscriptions(self.registry)
+        self.websub_hub = WebSubHub(
+            store,
+            self.feed_documents,
+            self.mailbox,
+            self.hub,
+            receivers,
+            distribution=Distribution(
+                store,
+                self.feed_documents,
+                receivers,
+                self.mailbox.last,
+                count=metrics.distributed,
+                clock=self.clock,
+            ),
+            count=metrics.verified,
             clock=self.clock,
         )
 
@@ -340,7 +404,7 @@ class Service:
             self._start_parts(self.index_writer)
             notify_of_lost_events(self.log, self.registry, self.mailbox, self.clock())
             self.supervisor.go()
-            self._start_parts(self.expiry, self.feed_poller)
+            self._start_parts(self.expiry, self.feed_poller, self.websub_subscriber, self.websub_callbacks)
             if self.upstream is not None and self.own_filters is not None:
                 self._start_parts(self.own_filters, self.upstream)
 
@@ -351,14 +415,16 @@ class Service:
 
     @asynccontextmanager
     async def lifespan(self, app: object) -> AsyncIterator[None]:
-        """Runs what needs the event loop: webhooks, and the signal that ends open streams."""
+        """Runs what needs the event loop: webhooks, the hub of feeds, and the signal that ends open streams."""
         self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
-        delivering = asyncio.create_task(self.webhooks.run(self._stopping))
+        delivering = [
+            asyncio.create_task(part.run(self._stopping)) for part in (self.webhooks, self.websub_hub)
+        ]
         try:
             yield
         finally:
             self._end_deliveries()
-            await delivering
+            await asyncio.gather(*delivering)
 
     def begin_to_stop(self) -> None:
         """Ends open streams and webhooks; callable from any thread and from signal handlers."""

@@ -2,7 +2,7 @@
 
 data/registry.db        subscriptions, tokens, sources, deliveries   (or PostgreSQL)
 data/mailbox.db         notifications                               (or PostgreSQL)
-data/feeds.db           the fetch states of followed feeds
+data/feeds.db           the fetch states of followed feeds, subscriptions at their hubs
 data/log/               the event log
 data/arrivals.db        which events are in the log
 data/index/             index versions

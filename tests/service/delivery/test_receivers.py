@@ -80,6 +80,18 @@ def test_a_connection_is_used_again() -> None:
     run(ask())
 
 
+def test_a_get_has_the_body_of_the_answer() -> None:
+    async def ask() -> None:
+        async with serving(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", OK) as (peer, receivers):
+            answer = await receivers.get(peer.url, {"Content-Length": "0"})
+            assert (answer.status, answer.body) == (200, b"ok")
+            assert (await post(receivers, peer.url)).status == 200
+            assert peer.heads[0].startswith("GET /hook?a=b%20c HTTP/1.1\r\nHost: 127.0.0.1:")
+            assert peer.connections == 1
+
+    run(ask())
+
+
 def test_a_connection_that_was_closed_meanwhile_is_replaced() -> None:
     async def ask() -> None:
         async with serving(OK, b"", OK, closing=(0, 1)) as (peer, receivers):
@@ -120,7 +132,9 @@ def test_a_request_that_an_old_connection_did_not_answer_is_sent_again() -> None
 def test_answers_of_every_form(sent: bytes, answer: Answer) -> None:
     async def ask() -> None:
         async with serving(sent, OK, closing=(0,)) as (peer, receivers):
-            assert await post(receivers, peer.url) == answer
+            found = await post(receivers, peer.url)
+            assert found._replace(body=b"") == answer
+            assert len(found.body) <= 16 << 10
             assert (await post(receivers, peer.url)).status == 200
 
     run(ask())

@@ -45,7 +45,7 @@ def test_no_route_is_changed_from_elsewhere(served: Served) -> None:
             continue
         for site in SITES:
             answer = served.http.request(
-                method, path.format(id="x", word="pause", name="x", notification="x"), headers=site
+                method, path.format(id="x", word="pause", name="x", notification="x", key="x"), headers=site
             )
             assert answer.status_code == 403, (method, path, site)
             assert answer.json()["type"] == "/problems/cross-site"
@@ -65,11 +65,11 @@ def test_no_route_answers_to_another_name(served: Served, host: str) -> None:
 
 
 def forms_of(served: Served, id: str) -> set[str]:
-    """The addresses that take a form, which are those outside the API and XML-RPC."""
+    """The addresses that take a form, which are those outside the API, XML-RPC and WebSub."""
     return {
         path.format(id=id, word=word, notification="x")
         for method, path in routes_of(served.service)
-        if method == "POST" and not path.startswith(("/api/", "/xmlrpc"))
+        if method == "POST" and not path.startswith(("/api/", "/xmlrpc", "/websub"))
         for word in WORDS
     }
 

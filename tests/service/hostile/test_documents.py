@@ -169,7 +169,7 @@ def test_json_that_nests_on_every_route(served: Served, name: str) -> None:
     for method, path in routes_of(served.service):
         if method in ("GET", "HEAD"):
             continue
-        path = path.format(id="none", word="pause", name="none", notification="none")
+        path = path.format(id="none", word="pause", name="none", notification="none", key="none")
         for kind in JSON_KINDS if path == "/api/events" else JSON_KINDS[:1]:
             began = time.monotonic()
             answer = served.http.request(method, path, content=body, headers={"Content-Type": kind})

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import http.server
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -56,6 +57,8 @@ def test_no_way_in_takes_it(served: Served, url: str) -> None:
     assert client.post("/subscriptions", data=form).status_code == 422
     form = {"csrf": token, "ticket": made["ticket"], "url": url}
     assert client.post(f"/subscriptions/{made['id']}/webhook", data=form).status_code == 422
+    form = {"hub.mode": "subscribe", "hub.topic": made["feeds"]["atom"], "hub.callback": url}
+    assert http.post("/websub", data=form).status_code == 422
     assert served.service.registry.delivery(made["id"]) is None
     assert url not in [one["url"] for one in http.get("/api/sources").json()["items"]]
 
@@ -103,6 +106,22 @@ def test_a_name_that_leads_elsewhere_the_second_time(inside: int) -> None:
 
     asyncio.run(post())
     assert Inside.asked == []
+
+
+def test_a_callback_that_leads_inside_is_not_called(
+    served: Served, inside: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name is looked up when the hub calls it."""
+    hub = served.service.websub_hub
+    monkeypatch.setattr(hub._receivers._guard, "_resolve", lambda host, port: ["127.0.0.1"])
+    callback = f"http://inner.example:{inside}/callback"
+    for mode in ("subscribe", "unsubscribe"):
+        form = {"hub.mode": mode, "hub.topic": served.subscribe()["feeds"]["atom"], "hub.callback": callback}
+        assert served.http.post("/websub", data=form).status_code == 202
+    while hub._pending:
+        time.sleep(0.01)
+    assert Inside.asked == []
+    assert hub._store.all(0.0) == []
 
 
 def test_a_redirect_from_an_allowed_place_leads_nowhere_else(inside: int) -> None:

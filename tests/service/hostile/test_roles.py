@@ -129,6 +129,9 @@ ROWS = [
     Row("DELETE /api/subscriptions/{id}/webhook", 401, 404, 204, 404, 204),
     Row("DELETE /api/subscriptions/{id}", 401, 404, 200, 404, 410),
     Row("GET /feeds/{key}.{format}", 404, 404, 404, 404, 404),  # by its id: it is not public
+    Row("POST /websub", 415, 415, 415, 415, 415, {}),  # whoever knows the address of a feed, which is its secret
+    Row("GET /websub/callbacks/{key}", 404, 404, 404, 404, 404),  # for hubs: there is none
+    Row("POST /websub/callbacks/{key}", 410, 410, 410, 410, 410, b"", "", "application/atom+xml"),
     Row("POST /xmlrpc", 401, 200, 200, 200, 200, XMLRPC.encode(), "", "text/xml"),
     Row("GET /", 401, 303, 200, 200, 200),
     Row("GET /login", 200, 200, 200, 200, 200),

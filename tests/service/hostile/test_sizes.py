@@ -58,7 +58,7 @@ def head(served: Served, method: str, path: str, *more: str) -> str:
 @pytest.fixture(scope="module")
 def changing(served: Served) -> list[tuple[str, str]]:
     return [
-        (method, path.format(id="none", word="pause", name="x", notification="none"))
+        (method, path.format(id="none", word="pause", name="x", notification="none", key="none"))
         for method, path in routes_of(served.service)
         if method not in ("GET", "HEAD")
     ]

@@ -99,6 +99,7 @@ def test_secrets_are_never_said(format: str) -> None:
     log.info("renewed with %s", ticket)
     log.info("asked", extra={"fields": {"header": f"Bearer {token}", "ticket": "short", "token": 7}})
     log.info('127.0.0.1 - "GET /feeds/%s.atom?x=1 HTTP/1.1" 200', feed)
+    log.info("GET /websub/callbacks/%s?hub.topic=http%%3A%%2F%%2Fhost%%2Ffeeds%%2F%s.atom", feed, feed)
     log.info("POST /renew?ticket=abcdef&valid_for=3")
     log.info("store postgresql://me:wordword@host/db")
     try:

@@ -23,6 +23,8 @@ def write(channel: Channel) -> bytes:
     _add(root, "link", rel="alternate", href=channel.link, type="text/html")
     for relation, address in channel.pages.items():
         _add(root, "link", rel=relation, href=address, type=MEDIA_TYPE)
+    if channel.hub:
+        _add(root, "link", rel="hub", href=channel.hub)
     _add(root, "generator", "Tidings")
     for entry in channel.entries:
         _add_entry(root, entry)

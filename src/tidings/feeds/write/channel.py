@@ -55,12 +55,18 @@ class Channel:
     author: str = "Tidings"
     next_url: str | None = None
     previous_url: str | None = None
+    hub: str | None = None  # which pushes it (WebSub)
 
     @property
     def pages(self) -> dict[str, str]:
         """The addresses of this page and those beside it, by relation."""
         beside = {"self": self.url, "next": self.next_url, "previous": self.previous_url}
         return {relation: address for relation, address in beside.items() if address}
+
+    @property
+    def links(self) -> dict[str, str]:
+        """The same, and the hub."""
+        return self.pages | ({"hub": self.hub} if self.hub else {})
 
 
 def printable(text: str) -> str:

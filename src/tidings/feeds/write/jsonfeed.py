@@ -18,6 +18,7 @@ def write(channel: Channel) -> bytes:
         "feed_url": channel.url,
         "description": channel.description,
         "next_url": channel.next_url,
+        "hubs": [{"type": "WebSub", "url": channel.hub}] if channel.hub else None,
         "items": [_item(entry) for entry in channel.entries],
     }
     return json.dumps(_given(feed), ensure_ascii=False, indent=1).encode()

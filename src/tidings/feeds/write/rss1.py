@@ -1,5 +1,5 @@
-"""Writes RSS 1.0: RDF, with all triples of the item's graph. Links to other pages use XHTML's vocabulary, since
-Atom's link has attributes that RDF/XML does not allow."""
+"""Writes RSS 1.0: RDF, with all triples of the item's graph. Links to other pages use XHTML's vocabulary, and
+those to itself and its hub IANA's, since Atom's link has attributes that RDF/XML does not allow."""
 
 from __future__ import annotations
 
@@ -7,17 +7,20 @@ from lxml import etree
 
 from tidings.feeds.elements import Element
 from tidings.feeds.facts import CONTENT, DC, DCTERMS, RSS
+from tidings.feeds.hubs import RELATION
 from tidings.feeds.write.channel import Channel, Entry, moment
 from tidings.feeds.write.elements import PREFIXES, add, add_property, document
 from tidings.formats.namespaces import RDF
 
 MEDIA_TYPE = "application/rdf+xml"
 _PAGES = "http://www.w3.org/1999/xhtml/vocab#"
+
 _ABOUT, _RESOURCE = f"{{{RDF}}}about", f"{{{RDF}}}resource"
 
 
 def write(channel: Channel) -> bytes:
-    root = etree.Element(f"{{{RDF}}}RDF", nsmap={None: RSS, "xhv": _PAGES} | PREFIXES)
+    relations = {"relation": RELATION} if channel.hub else {}
+    root = etree.Element(f"{{{RDF}}}RDF", nsmap={None: RSS, "xhv": _PAGES} | relations | PREFIXES)
     about = add(root, f"{{{RSS}}}channel", **{_ABOUT: channel.url})
     add(about, f"{{{RSS}}}title", channel.title)
     add(about, f"{{{RSS}}}link", channel.link)
@@ -26,6 +29,9 @@ def write(channel: Channel) -> bytes:
     for relation, address in channel.pages.items():
         if relation != "self":
             add(about, f"{{{_PAGES}}}{relation.replace('previous', 'prev')}", **{_RESOURCE: address})
+    if channel.hub:
+        add(about, f"{{{RELATION}}}self", **{_RESOURCE: channel.url})
+        add(about, f"{{{RELATION}}}hub", **{_RESOURCE: channel.hub})
     members = add(add(about, f"{{{RSS}}}items"), f"{{{RDF}}}Seq")
     for entry in channel.entries:
         add(members, f"{{{RDF}}}li", **{_RESOURCE: entry.id})

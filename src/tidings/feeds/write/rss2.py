@@ -23,6 +23,8 @@ def write(channel: Channel) -> bytes:
     add(about, "generator", "Tidings")
     for relation, address in channel.pages.items():
         add(about, f"{{{ATOM}}}link", rel=relation, href=address, type=MEDIA_TYPE)
+    if channel.hub:
+        add(about, f"{{{ATOM}}}link", rel="hub", href=channel.hub)
     for entry in channel.entries:
         _add_item(about, entry)
     return document(root)

@@ -88,6 +88,7 @@ def render(
     *,
     next_url: str | None = None,
     previous_url: str | None = None,
+    hub: str | None = None,
 ) -> Rendered:
     """Renders `page`, newest first, as a feed of one of `FORMATS`; the addresses are those of this page and of its
     neighbours."""
@@ -108,10 +109,11 @@ def render(
         entries=tuple(entry_of(notification, settings) for notification in page),
         next_url=next_url,
         previous_url=previous_url,
+        hub=hub,
     )
     body = write(channel)
     etag = f'"{blake2b(body, digest_size=16).hexdigest()}"'
-    return Rendered(body, media_type, etag, channel.pages)
+    return Rendered(body, media_type, etag, channel.links)
 
 
 def entry_of(notification: StoredNotification, settings: Settings) -> Entry:

@@ -10,11 +10,12 @@ import asyncio
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from hashlib import blake2b
+from random import Random
 
 import httpx
 from standardwebhooks import Webhook
@@ -26,6 +27,8 @@ from tidings.service.model import NOTICES, Delivery, StoredNotification
 
 TIMEOUT = 15.0  # for all of it: name, connection, answer
 LONGEST_WAIT = 86_400.0
+FIRST_RETRY = 2.0
+LAST_RETRY = 600.0
 _ERRNO = re.compile(r"\[Errno -?\d+\] ")  # a number that says nothing to people
 
 DELIVERED, FAILED, GONE = "delivered", "failed", "gone"
@@ -95,9 +98,15 @@ async def send(
         "webhook-timestamp": str(math.floor(now)),
         "webhook-signature": signature,
     }
+    answer = await answer_or_failure(receivers.post(delivery.url, headers, body.encode()), timeout)
+    return answer if isinstance(answer, Outcome) else outcome_of(answer, now)
+
+
+async def answer_or_failure(asking: Awaitable[Answer], timeout: float) -> Answer | Outcome:
+    """The answer of a receiver, or that there is none."""
     try:
         async with asyncio.timeout(timeout):
-            return _outcome(await receivers.post(delivery.url, headers, body.encode()), now)
+            return await asking
     except TimeoutError:
         return Outcome(FAILED, f"the receiver did not answer within {timeout:g} seconds")
     except TidingsError as error:  # the address is not allowed
@@ -107,6 +116,13 @@ async def send(
             FAILED,
             f"the receiver cannot be reached: {_sentence_part(_ERRNO.sub('', str(error)) or type(error).__name__)}",
         )
+
+
+def retry_pause(failures: int, retry_after: float | None, random: Random) -> float:
+    """The pause after a failure: random, up to twice as long after each, so that many that failed together do
+    not retry together. Never shorter than Retry-After."""
+    longest = min(LAST_RETRY, FIRST_RETRY * 2.0 ** min(failures - 1, 30))
+    return max(random.uniform(1.0, longest), retry_after or 0.0)
 
 
 def message_id(notification: StoredNotification) -> str:
@@ -124,7 +140,8 @@ def _plain(id: str) -> bool:
     return len(id) <= 200 and id.isascii() and all(letter.isalnum() or letter in "_-:" for letter in id)
 
 
-def _outcome(answer: Answer, now: float) -> Outcome:
+def outcome_of(answer: Answer, now: float) -> Outcome:
+    """The outcome of a post that was answered."""
     code = answer.status
     if 200 <= code < 300:
         return Outcome(DELIVERED, status=code)

@@ -11,14 +11,14 @@ import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import closing
 from queue import SimpleQueue
 from typing import NamedTuple, Protocol
 
 from tidings.errors import TidingsError
 from tidings.feeds.addresses import guarded_client
-from tidings.feeds.fetch import HOST_INTERVAL, FeedResult, Fetcher, is_address, paced
+from tidings.feeds.fetch import HOST_INTERVAL, FeedResult, Fetcher, is_address, paced, pushed_interval
 from tidings.feeds.states import Feed, FeedCounts, FeedStates
 from tidings.model.event import Event
 from tidings.service.ingest.log_writer import LogWriter
@@ -61,11 +61,16 @@ class FeedPoller:
         settings: Settings,
         *,
         on_look: Callable[[list[FeedResult]], None] | None = None,
+        pushed: Callable[[], Collection[str]] = frozenset,
         clock: Callable[[], float] = time.time,
         host_interval: float = HOST_INTERVAL,
     ) -> None:
         self._registry, self._log_writer, self._settings = registry, log_writer, settings
         self._on_look, self._clock, self._host_interval = on_look, clock, host_interval
+        self._pushed = pushed
+        self.recording = (
+            threading.Lock()
+        )  # so that an item that is pushed and fetched at once is counted once
         self._path = settings.data / "feeds.db"
         self._wake = threading.Event()
         self._wanted: SimpleQueue[str] = SimpleQueue()
@@ -95,6 +100,7 @@ class FeedPoller:
     def health(self, sources: Sequence[Source]) -> list[SourceHealth]:
         """Each of these sources with its fetch state; callable from any thread."""
         known, counts = self._states([source.url for source in sources])
+        pushed = self._pushed()
         found = []
         for source in sources:
             if not is_address(source.url):
@@ -102,7 +108,8 @@ class FeedPoller:
             elif (feed := known.get(source.url)) is None:
                 found.append(SourceHealth(source, None, None, None, 0, False))
             else:
-                feed = paced(feed, source.interval or self._settings.feed_interval)
+                interval = source.interval or self._settings.feed_interval
+                feed = paced(feed, pushed_interval(interval) if source.url in pushed else interval)
                 due = None if feed.gone else feed.due
                 read = counts.get(source.url, FeedCounts())
                 found.append(
@@ -140,6 +147,8 @@ class FeedPoller:
             clock=self._clock,
             interval=self._settings.feed_interval,
             host_interval=self._host_interval,
+            pushed=self._pushed,
+            recording=self.recording,
         ) as fetcher:
             while not self._stopping:
                 self._wake.clear()

@@ -52,7 +52,7 @@ from tidings.service.store import tables
 from tidings.service.store.tables import clean
 from tidings.service.store.transactions import Database, insert_columns
 
-HEAD: Final = "0007"
+HEAD: Final = "0008"
 LONGEST_URL: Final = 2_000  # bytes; PostgreSQL has no more than 2,704 in an index
 _PORTION = 10_000
 _MARKED = 1_000  # rows that one statement names
@@ -85,6 +85,11 @@ class Registry:
         self._position = func.strpos if postgres else func.instr
         # Counts changes of subscriptions; a stream reads its own again when it differs.
         self.subscription_changes = 0
+
+    @property
+    def database(self) -> Database:
+        """For other tables of the registry."""
+        return self._database
 
     def close(self) -> None:
         self._database.close()

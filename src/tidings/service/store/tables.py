@@ -169,6 +169,28 @@ deliveries = Table(
     Index("deliveries_next_try", "next_try"),
 )
 
+# Who is pushed which feed (WebSub). The key is what the address of the feed has: its secret, or the id of a public
+# subscription.
+hub_subscriptions = Table(
+    "hub_subscriptions",
+    REGISTRY,
+    Column("id", CleanText, primary_key=True),  # a hash of feed and callback
+    Column("subscription", CleanText, nullable=False),
+    Column("key", CleanText, nullable=False),
+    Column("format", CleanText, nullable=False),
+    Column("callback", CleanText, nullable=False),
+    Column("host", CleanText, nullable=False),
+    Column("secret", CleanText),
+    Column("until", Double, nullable=False),
+    Column("cursor", BigInteger, nullable=False),
+    Column("failures", BigInteger, nullable=False),
+    Column("next_try", Double, nullable=False),
+    Column("error", CleanText),
+    Index("hub_subscriptions_subscription", "subscription"),
+    Index("hub_subscriptions_host", "host"),
+    Index("hub_subscriptions_until", "until"),
+)
+
 # --- mailbox
 
 _OF_NOTICES: Any = dict.fromkeys(("sqlite_where", "postgresql_where"), text("event IS NULL"))

@@ -39,6 +39,8 @@ _BURST = 2.0  # seconds of its rate that a token may spend at once
 _WRONG_TICKETS = (0.1, 5.0)  # a second, and at once, for each subscription
 _WEBHOOK_TESTS = (0.1, 3.0)
 _FETCHES = (1 / 30, 1.0)  # of one feed
+_VERIFICATIONS = (50.0, 2_000.0)  # of the WebSub hub
+_OF_HOST = (2.0, 200.0)
 _OPEN = Principal("", Role.ADMIN)
 _HAVE = {  # the roles that have a role
     Role.SUBSCRIBER: READERS,
@@ -270,6 +272,11 @@ class AccessControl:
     def count_fetch(self, url: str) -> None:
         """Takes one of the fetches of a feed that people may ask for beside those that are due."""
         self._take(("fetch", url), 1, *_FETCHES, "this feed was fetched just now")
+
+    def count_verification(self, host: str) -> None:
+        """Takes one of the requests that the WebSub hub sends to a callback whose host anybody may have named."""
+        self._take("verifications", 1, *_VERIFICATIONS, "too many requests to the hub")
+        self._take(("verifications", host), 1, *_OF_HOST, "too many requests to the hub for this host")
 
     def wrong_ticket(self, id: str) -> None:
         """Counts a wrong ticket against the limit of guesses. It is called also for ids that do not exist, so that

@@ -29,7 +29,7 @@ _SECRETS = (
     # By the prefixes of `tickets`.
     (re.compile(r"\b(tkt_|tid_|whsec_)[A-Za-z0-9_+/=-]+"), r"\1…"),
     (re.compile(r"(?i)\b(bearer|basic)([ :=\"']+)[A-Za-z0-9._~+/=-]{8,}"), r"\1\2…"),
-    (re.compile(r"(/feeds/)[^\s/.?\"'\\]+"), r"\1…"),
+    (re.compile(r"(/feeds/|%2Ffeeds%2F|/websub/callbacks/)[^\s/.?\"'\\]+"), r"\1…"),
     (
         re.compile(
             r"(?i)\b(ticket|token|secret|password|session|csrf|cookie|authorization)(\"?'?\s*[=:]\s*\"?'?)(?!…)[^\s&;,\"'\\}]+"

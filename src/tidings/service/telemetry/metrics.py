@@ -21,6 +21,7 @@ from tidings.service.ingest.log_writer import Backlog
 from tidings.service.model import BatchRecord
 from tidings.service.telemetry.link_metrics import LinkMetrics
 from tidings.service.telemetry.rates import Rates
+from tidings.service.telemetry.websub_metrics import WebSubMetrics
 from tidings.service.web.middleware import App, Message, Receive, Scope, Send
 from tidings.storage.part_visits import PartVisits, no_visits, total
 
@@ -64,6 +65,7 @@ class Metrics:
             registry=self.registry,
         )
         self.links = LinkMetrics(self.registry)
+        self.websub = WebSubMetrics(self.registry)
         self._attempts = Counter(
             "tidings_webhook_attempts",
             "Deliveries to webhooks that were tried",

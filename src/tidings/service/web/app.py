@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 import tidings
 from tidings.service.telemetry.logs import RequestLog
 from tidings.service.telemetry.metrics import RequestMetrics
-from tidings.service.web import pages, problems
+from tidings.service.web import pages, problems, websub
 from tidings.service.web.api import (
     bulk,
     definitions,
@@ -55,6 +55,7 @@ ROUTERS = (
     tokens.api,
     links.api,
     feeds.api,
+    websub.api,
     xmlrpc.api,
     health.open_api,
 )
@@ -67,6 +68,7 @@ TAGS = {
     "texts": "Check, try and complete the text of a subscription before it is added.",
     "definitions": "Read and change what subscriptions refer to: taxonomy, prefixes, networks.",
     "feeds": "Read a subscription as a feed.",
+    "websub": "Have feeds pushed (WebSub).",
     "tokens": "Manage access tokens; for admins.",
     "service": "Read the state of the service.",
     "relays": "Link relays to this service.",

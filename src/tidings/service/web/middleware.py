@@ -57,6 +57,7 @@ LARGE = frozenset(
         "/sources/opml",
     }
 )
+CALLBACKS = "/websub/callbacks/"  # where hubs post feeds
 SLOWEST = 120.0  # seconds for a whole body
 
 
@@ -193,7 +194,8 @@ class BodyLimit:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        limit = self._most if scope["path"] in LARGE else min(self._most, SMALL)
+        is_large = scope["path"] in LARGE or scope["path"].startswith(CALLBACKS)
+        limit = self._most if is_large else min(self._most, SMALL)
         length = _header(scope, b"content-length") or ""
         if length.isdecimal() and (len(length) > 18 or int(length) > limit):
             await self._too_large(limit).response()(scope, receive, send)

@@ -1,6 +1,6 @@
 """Serves the feed of a subscription, at an address that is its secret; for a public subscription also at its id.
 
-A reader that has the page already gets 304. The feed of a cancelled subscription is gone for good (410).
+A reader that has the page already gets 304. The feed names the hub that pushes it. The feed of a cancelled subscription is gone for good (410).
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Path, Request, Response
 
 from tidings.feeds.write.channel import rfc822
-from tidings.service.delivery.subscription_feeds import FORMATS, is_unchanged, render
-from tidings.service.model import State, Subscription
+from tidings.service.delivery.feed_documents import Topic
+from tidings.service.delivery.subscription_feeds import FORMATS, is_unchanged
+from tidings.service.model import State
 from tidings.service.web.api.callers import problems
 from tidings.service.web.api.cursors import Number
 from tidings.service.web.problems import Problem
 
 api = APIRouter(tags=["feeds"])
-PAGE = 50
 
 _FEED: dict[int | str, dict[str, Any]] = {
     200: {
@@ -48,31 +48,20 @@ def get_feed(
 ) -> Response:
     """Newest first, 50 on a page; the next page is linked as RFC 5005 says. No token is needed."""
     service = request.app.state.service
-    subscription = _found(service.registry.by_feed(key), service.registry.find(key))
+    subscription, topic = service.feed_documents.found(key), Topic(key, format)
+    if subscription is None:
+        raise Problem(404, "no feed is at this address; look at the subscription for the one it has")
     if subscription.state is State.CANCELLED:
         raise Problem(410, "the subscription of this feed was cancelled; take it off your list")
-    found = service.mailbox.page([subscription.id], before=before, limit=PAGE + 1)
-    page = found[:PAGE]
-    address = f"{service.settings.address}/feeds/{key}.{format}"
-    next_url = f"{address}?before={page[-1].number}" if len(found) > PAGE else None
-    self_url = address if before is None else f"{address}?before={before}"
-    feed = render(subscription, page, format, service.settings, self_url, next_url=next_url)
+    feed = service.feed_documents.page(subscription, topic, before)
     headers = {
         **feed.headers,
         "Cache-Control": "public, no-cache" if subscription.public else "private, no-cache",
     }
     now = service.clock()
-    date = service.feed_changes.date(self_url, feed.etag, now)
+    date = service.feed_changes.date(feed.links["self"], feed.etag, now)
     if date <= now:
         headers["Last-Modified"] = rfc822(date)
     if is_unchanged(feed.etag, date, request.headers, now):
         return Response(status_code=304, headers=headers)
     return Response(feed.body, media_type=feed.media_type, headers=headers)
-
-
-def _found(by_secret: Subscription | None, by_id: Subscription | None) -> Subscription:
-    if by_secret is not None:
-        return by_secret
-    if by_id is not None and by_id.public:
-        return by_id
-    raise Problem(404, "no feed is at this address; look at the subscription for the one it has")

@@ -553,6 +553,14 @@ class Source(ResponseModel):
     interval: float | None = Field(
         default=None, description="Seconds from one fetch to the next; null: that of the service."
     )
+    hub: str | None = Field(
+        default=None, description="The hub that pushes it (WebSub); null if it is only polled."
+    )
+    pushed_until: Moment | None = Field(
+        default=None, description="When the hub's lease ends; it is renewed before."
+    )
+    pushed: Moment | None = Field(default=None, description="When the hub last pushed it.")
+    push_note: str | None = Field(default=None, description="Why a hub that it names does not push it.")
 
 
 class SourcePage(ResponseModel):

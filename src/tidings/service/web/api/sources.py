@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -33,6 +34,7 @@ from tidings.service.web.api.models import (
     SourcePage,
 )
 from tidings.service.web.problems import Problem, problem_of
+from tidings.service.websub.subscriber import PushHealth
 
 api = router("sources")
 MOST = 10_000  # feeds in one file
@@ -53,7 +55,7 @@ def source_page(caller: Caller, cursor: str | None, limit: int) -> SourcePage:
     found = caller.service.registry.sources(after, limit + 1)
     page, last = found[:limit], found[limit - 1] if len(found) > limit else None
     return SourcePage(
-        items=[_source_model(health) for health in caller.service.feed_poller.health(page)],
+        items=_source_models(caller, page),
         next=None if last is None else place_cursor(last.added, last.url),
     )
 
@@ -76,7 +78,7 @@ def follow(caller: CurrentCaller, new: NewSource, response: Response) -> Source:
         service.feed_poller.wake()
     else:
         response.status_code = 200
-    return _source_model(service.feed_poller.health([known or source])[0])
+    return _source_models(caller, [known or source])[0]
 
 
 @api.patch(
@@ -99,7 +101,7 @@ def change_source(
     if not caller.service.registry.change_source(changed):
         raise _not_followed()  # it was removed meanwhile
     caller.service.feed_poller.wake()
-    return _source_model(caller.service.feed_poller.health([changed])[0])
+    return _source_models(caller, [changed])[0]
 
 
 @api.delete(
@@ -114,6 +116,7 @@ def unfollow(caller: CurrentCaller, url: Annotated[str, Query(min_length=1, max_
     _own(caller, url)
     caller.service.registry.remove_source(url)
     caller.service.feed_poller.wake()
+    caller.service.websub_subscriber.wake()
 
 
 @api.post(
@@ -131,7 +134,7 @@ def fetch_source(
     source = _followed(caller, url)
     caller.service.access.count_fetch(url)
     caller.service.feed_poller.fetch_now(url)
-    return _source_model(caller.service.feed_poller.health([source])[0])
+    return _source_models(caller, [source])[0]
 
 
 @api.post(
@@ -226,7 +229,15 @@ def _source(caller: Caller, url: str, title: str, interval: float | None = None)
     return model.Source(url, check_title(title), caller.principal.token, time.time(), interval)
 
 
-def _source_model(health: SourceHealth) -> Source:
+def _source_models(caller: Caller, sources: Sequence[model.Source]) -> list[Source]:
+    service = caller.service
+    pushes = service.websub_subscriber.health([source.url for source in sources])
+    return [
+        _source_model(health, pushes[health.source.url]) for health in service.feed_poller.health(sources)
+    ]
+
+
+def _source_model(health: SourceHealth, push: PushHealth) -> Source:
     source = health.source
     return Source(
         url=source.url,
@@ -241,6 +252,10 @@ def _source_model(health: SourceHealth) -> Source:
         failures=health.failures,
         gone=health.gone,
         interval=source.interval,
+        hub=push.hub,
+        pushed_until=_moment(push.until),
+        pushed=_moment(push.pushed),
+        push_note=push.note,
     )
 
 
