@@ -73,6 +73,10 @@ ROWS = [
     Row("GET /api/status", 401, 200, 200, 200, 200),
     Row("POST /api/check", 401, 200, 200, 200, 200, TEXT),
     Row("POST /api/try", 401, 403, 200, 200, 200, TEXT),
+    Row("POST /api/backtests", 401, 403, 202, 202, 202, TEXT),
+    Row("GET /api/backtests/{id}", 401, 404, 404, 404, 404),  # there is none with this id
+    Row("DELETE /api/backtests/{id}", 401, 404, 404, 404, 404),
+    Row("GET /backtests/{id}", 401, 404, 404, 404, 404),
     Row("GET /api/complete", 401, 403, 200, 200, 200),
     Row("GET /api/taxonomy", 401, 200, 200, 200, 200),
     Row("GET /api/definitions", 401, 200, 200, 200, 200),
@@ -155,7 +159,7 @@ ROWS = [
     *(
         Row(f"POST {path}", 401, 403, 403, 403, 403, b"text=WHERE+a=1&url=http://a.invalid/&kind=application/json", "", FORM)
         for path in (
-            "/publish", "/sources", "/sources/fetch", "/sources/interval", "/sources/opml", "/sources/remove", "/tokens", "/tokens/revoke", "/subscriptions", "/subscriptions/new",
+            "/publish", "/backtests", "/sources", "/sources/fetch", "/sources/interval", "/sources/opml", "/sources/remove", "/tokens", "/tokens/revoke", "/subscriptions", "/subscriptions/new",
             "/subscriptions/{id}/renew", "/subscriptions/{id}/{word}", "/subscriptions/{id}/edit", "/subscriptions/{id}/compare",
             "/events/match", "/notifications/read",
             "/subscriptions/{id}/read", "/subscriptions/{id}/notifications/{notification}/star",
