@@ -17,6 +17,7 @@ send and receive.
 from tidings.client.async_client import AsyncClient
 from tidings.client.responses import (
     BulkItem,
+    Channel,
     Checked,
     Definition,
     Explanation,
@@ -35,6 +36,7 @@ from tidings.client.sync_client import Client
 __all__ = [
     "AsyncClient",
     "BulkItem",
+    "Channel",
     "Checked",
     "Client",
     "Definition",

@@ -21,6 +21,10 @@ from tidings.feeds.addresses import AsyncGuard
 from tidings.model.event import Event
 from tidings.service.delivery import sse
 from tidings.service.delivery.binding_types import BindingTypes
+from tidings.service.delivery.channels.channels import Channels
+from tidings.service.delivery.channels.composing import Composer, Links
+from tidings.service.delivery.channels.sending import Sender
+from tidings.service.delivery.channels.transports import Transports
 from tidings.service.delivery.hub import Hub
 from tidings.service.delivery.notification_json import (
     NotificationTexts,
@@ -55,6 +59,8 @@ from tidings.service.relay.parent import Parent
 from tidings.service.relay.upstream import Upstream
 from tidings.service.relay.upstream_definitions import UpstreamDefinitions
 from tidings.service.settings import Settings
+from tidings.service.store.channel_messages import ChannelMessages
+from tidings.service.store.channels import ChannelStore
 from tidings.service.store.database import open_stores
 from tidings.service.store.mailbox import Mailbox
 from tidings.service.store.reader_marks import ReaderMarks
@@ -186,6 +192,28 @@ class Service:
             count=self.metrics.attempt,
             clock=self.clock,
         )
+        self._assemble_channels()
+
+    def _assemble_channels(self) -> None:
+        """Messages of several subscriptions to one address."""
+        settings, clock = self.settings, self.clock
+        store = ChannelStore(self.mailbox)
+        self.channel_messages = ChannelMessages(self.mailbox)
+        transports, links = Transports(settings), Links(settings, self.access.sign)
+        composer = Composer(self.channel_messages, self.registry, settings, links)
+        self.sender = Sender(
+            self.channel_messages, composer, transports, self.hub, counts=self.metrics.channels, clock=clock
+        )
+        self.channels = Channels(
+            store,
+            self.channel_messages,
+            self.registry,
+            self.access,
+            transports,
+            links,
+            sender=self.sender,
+            clock=clock,
+        )
 
     def _assemble_links(self) -> None:
         """The links to relays below, and of a relay to the services above."""
@@ -286,6 +314,7 @@ class Service:
             log_bytes=lambda: sum(path.stat().st_size for path in self.log.folder.glob("*.log")),
             parts=lambda: versions.number_of_parts(self.index_writer.root),
         )
+        self.metrics.channels.watch(self.channel_messages.count)
 
     def _open_stores(self) -> None:
         data, later = self.settings.data, self._stack.callback
@@ -330,14 +359,14 @@ class Service:
 
     @asynccontextmanager
     async def lifespan(self, app: object) -> AsyncIterator[None]:
-        """Runs what needs the event loop: webhooks, and the signal that ends open streams."""
+        """Runs what needs the event loop: webhooks, channels, and the signal that ends open streams."""
         self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
-        delivering = asyncio.create_task(self.webhooks.run(self._stopping))
+        delivering = [asyncio.create_task(part.run(self._stopping)) for part in (self.webhooks, self.sender)]
         try:
             yield
         finally:
             self._end_deliveries()
-            await delivering
+            await asyncio.gather(*delivering)
 
     def begin_to_stop(self) -> None:
         """Ends open streams and webhooks; callable from any thread and from signal handlers."""

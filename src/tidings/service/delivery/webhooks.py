@@ -23,6 +23,7 @@ from typing import Any
 from tidings.service.delivery.hub import Hub
 from tidings.service.delivery.notification_json import moment
 from tidings.service.delivery.receivers import Receivers
+from tidings.service.delivery.retries import pause
 from tidings.service.delivery.webhook_attempts import DELIVERED, GONE, TIMEOUT, Outcome, attempt, attempt_test
 from tidings.service.delivery.webhook_reads import WebhookMailbox, WebhookReads, WebhookRegistry
 from tidings.service.model import Delivery, Notice, NotificationKind, StoredNotification
@@ -34,8 +35,6 @@ AT_HOST = 20  # of one host, however many of them it receives
 PAGE = 20  # that a lane delivers before the next one's turn
 TURN = 2.0  # seconds of it
 SLOW = 1.0  # seconds of an answer
-FIRST_RETRY = 2.0
-LAST_RETRY = 600.0
 LATE = 3_600.0  # after failing for longer, the subscriber gets a notice of the delay
 TICK = 0.25  # seconds between two looks at what is due and what is to be noted
 TESTS = 8  # test deliveries at once; more wait
@@ -316,13 +315,7 @@ class Webhooks:
         failed = replace(delivery, failures=failures, failing_since=since, error=outcome.error)
         if outcome.result == GONE:
             return replace(failed, disabled=outcome.error)
-        return replace(failed, next_try=now + self._pause(failures, outcome.retry_after))
-
-    def _pause(self, failures: int, retry_after: float | None) -> float:
-        """The pause after a failure: random, up to twice as long after each, so that many that failed together do
-        not retry together. Never shorter than Retry-After."""
-        longest = min(LAST_RETRY, FIRST_RETRY * 2.0 ** min(failures - 1, 30))
-        return max(self._random.uniform(1.0, longest), retry_after or 0.0)
+        return replace(failed, next_try=now + pause(self._random, failures, outcome.retry_after))
 
 
 def _late(delivery: Delivery, outcome: Outcome, now: float) -> bool:

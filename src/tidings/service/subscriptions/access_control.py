@@ -39,6 +39,9 @@ _BURST = 2.0  # seconds of its rate that a token may spend at once
 _WRONG_TICKETS = (0.1, 5.0)  # a second, and at once, for each subscription
 _WEBHOOK_TESTS = (0.1, 3.0)
 _FETCHES = (1 / 30, 1.0)  # of one feed
+_CHANNEL_TESTS = (0.1, 3.0)  # of one channel
+_CONFIRMATIONS = (1 / 3_600, 3.0)  # to one address, whoever asks for them
+_CONFIRMATIONS_OF_OWNER = (20 / 3_600, 20.0)
 _OPEN = Principal("", Role.ADMIN)
 _HAVE = {  # the roles that have a role
     Role.SUBSCRIBER: READERS,
@@ -270,6 +273,18 @@ class AccessControl:
     def count_fetch(self, url: str) -> None:
         """Takes one of the fetches of a feed that people may ask for beside those that are due."""
         self._take(("fetch", url), 1, *_FETCHES, "this feed was fetched just now")
+
+    def count_channel_test(self, id: str) -> None:
+        """Takes one of the test messages that a channel may send: its address may be somebody else's."""
+        self._take(("channel test", id), 1, *_CHANNEL_TESTS, "too many test messages of this channel")
+
+    def count_confirmation(self, owner: str, address: str) -> None:
+        """Takes one of the requests to confirm that an owner may send, and that an address may get: nobody is flooded."""
+        what = "too many requests to confirm a channel"
+        self._take(("confirmations of", owner), 1, *_CONFIRMATIONS_OF_OWNER, what)
+        self._take(
+            ("confirmations to", address.lower()), 1, *_CONFIRMATIONS, f"{what} were sent to this address"
+        )
 
     def wrong_ticket(self, id: str) -> None:
         """Counts a wrong ticket against the limit of guesses. It is called also for ids that do not exist, so that
