@@ -77,7 +77,9 @@ def add(served: Served, receiver: Receiver, *subscriptions: str, **more: Any) ->
     return answer.json()
 
 
-def test_notifications_of_several_subscriptions_come_in_signed_messages(near: Served, receiver: Receiver) -> None:
+def test_notifications_of_several_subscriptions_come_in_signed_messages(
+    near: Served, receiver: Receiver
+) -> None:
     sport = near.subscribe("WHERE topic = 'sport'", title="Sport")["id"]
     cheap = near.subscribe("WHERE price < 10", title="Cheap")["id"]
     channel = add(near, receiver, sport, cheap, title="Mine")
@@ -123,7 +125,10 @@ def test_the_client_does_all_of_it(near: Served, receiver: Receiver) -> None:
         assert client.test_channel(channel)["delivered"] is True
         assert receiver.wait(1)[0]["type"] == "tidings.test"
         changed = client.change_channel(channel, schedule={"digest": "weekly", "day": "friday"}, title="B")
-        assert (changed.title, changed.schedule) == ("B", {"digest": "weekly", "at": "08:00", "day": "friday"})
+        assert (changed.title, changed.schedule) == (
+            "B",
+            {"digest": "weekly", "at": "08:00", "day": "friday"},
+        )
         muted = client.change_channel(channel, muted_until="2030-01-01T00:00:00Z")
         assert muted.schedule["muted_until"] == "2030-01-01T00:00:00Z"
         assert "muted_until" not in client.change_channel(channel, muted_until="never").schedule
