@@ -264,7 +264,8 @@ class ChannelMessages:
         query = select(_member.subscription, func.min(_message.after_number), func.min(_member.since)).join(
             tables.channel_messages, _message.channel == _member.channel
         )
-        query = query.where(_message.kind != CONFIRMATION).group_by(_member.subscription)
+        is_member = _member.until.is_(None) | (_member.until > _message.after_number)
+        query = query.where(_message.kind != CONFIRMATION, is_member).group_by(_member.subscription)
         with self._database.reading() as connection:
             return {id: max(after, since) for id, after, since in connection.execute(query)}
 

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Row, delete, func, select, update
 from tidings.errors import TidingsError
 from tidings.service.model import Channel, ChannelState
 from tidings.service.store import tables
-from tidings.service.store.mailbox import Mailbox, counter_value, raise_counter
+from tidings.service.store.mailbox import Mailbox, counter_value, kept_numbers, raise_counter
 from tidings.service.store.tables import clean
 from tidings.service.store.transactions import insert_columns
 
@@ -198,6 +198,13 @@ class ChannelStore:
             ):
                 connection.execute(delete(kept).where(name == clean(id)))
             return connection.execute(delete(tables.channels).where(_kept.id == clean(id))).rowcount > 0
+
+    def forget_members(self) -> None:
+        """Removes the memberships that ended before all notifications that are kept."""
+        with self._database.writing() as connection:
+            _take_turn(connection)
+            first = kept_numbers(connection).first
+            connection.execute(delete(tables.channel_subscriptions).where(_member.until < first))
 
     def forget_unconfirmed(self, before: float) -> int:
         """Removes the channels that were made before a time and were never confirmed; returns how many."""

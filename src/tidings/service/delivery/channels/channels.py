@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from tidings.errors import TidingsError
@@ -19,7 +19,6 @@ from tidings.service.delivery.channels.sending import Sender, due_at
 from tidings.service.delivery.channels.transports import CONFIRMED, Transports
 from tidings.service.delivery.webhook_attempts import Outcome
 from tidings.service.model import LIVING, Channel, ChannelState, Principal, Role
-from tidings.service.settings import DAY
 from tidings.service.store.channel_messages import ChannelMessages
 from tidings.service.store.channels import ChannelStore
 from tidings.service.store.registry import Registry
@@ -29,7 +28,6 @@ from tidings.service.subscriptions.lifecycle import check_title
 
 MOST_CHANNELS: Final = 100  # of an owner
 MOST_SUBSCRIPTIONS: Final = 1_000  # of a channel
-UNCONFIRMED: Final = 7 * DAY  # after which an unconfirmed channel is removed
 _CONFIRMING: Final = (Role.ADMIN,)  # the roles that may say that an address is confirmed
 
 
@@ -269,11 +267,6 @@ class Channels:
         if channel is None:
             raise _no_link()
         return channel
-
-
-def hidden(channel: Channel) -> Channel:
-    """The channel without its secret."""
-    return replace(channel, secret="")
 
 
 def _ended(channel: Channel) -> ChannelEnded:
