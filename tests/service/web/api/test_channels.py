@@ -15,6 +15,9 @@ from standardwebhooks import Webhook
 
 from tests.service.conftest import Running, Served
 from tidings import Client
+from tidings.service.delivery.channels.channels import MOST_CHANNELS
+from tidings.service.model import Role
+from tidings.service.subscriptions.access_control import TooMany
 
 
 class Receiver:
@@ -83,14 +86,16 @@ def test_notifications_of_several_subscriptions_come_in_signed_messages(
     sport = near.subscribe("WHERE topic = 'sport'", title="Sport")["id"]
     cheap = near.subscribe("WHERE price < 10", title="Cheap")["id"]
     channel = add(near, receiver, sport, cheap, title="Mine")
-    assert channel["state"] == "active" and channel["subscriptions"] == sorted([sport, cheap])
+    assert channel["state"] == "active"
+    assert channel["subscriptions"] == sorted([sport, cheap])
     near.publish({"topic": "sport", "title": "A goal", "price": 5, "link": "https://example.org/goal"})
     messages = receiver.wait(1)
     headers, body = receiver.posts[0]
     Webhook(channel["secret"]).verify(body, headers)
     message = messages[0]
     assert message["type"] == "tidings.message"
-    assert message["data"]["channel"] == channel["id"] and message["data"]["title"] == "Mine"
+    assert message["data"]["channel"] == channel["id"]
+    assert message["data"]["title"] == "Mine"
     items = message["data"]["items"]
     assert {item["subscription_title"] for item in items} == {"Sport", "Cheap"}
     assert {item["title"] for item in items} == {"A goal"}
@@ -112,7 +117,8 @@ def test_a_digest_waits_and_says_what_waits(near: Served, receiver: Receiver) ->
     assert shown["waiting"] == 2
     assert not receiver.posts
     changed = near.http.patch(f"/api/channels/{channel['id']}", json={"schedule": {}})
-    assert changed.status_code == 200 and changed.json()["schedule"] == {}
+    assert changed.status_code == 200
+    assert changed.json()["schedule"] == {}
     assert [item["title"] for item in receiver.wait(1)[0]["data"]["items"]] == ["1", "2"]
 
 
@@ -120,7 +126,8 @@ def test_the_client_does_all_of_it(near: Served, receiver: Receiver) -> None:
     with Client(near.url) as client:
         subscription = client.subscribe("WHERE topic = 'client'")
         channel = client.add_channel("webhook", receiver.url, title="A", subscriptions=[subscription])
-        assert channel.secret is not None and channel.subscriptions == [subscription.id]
+        assert channel.secret is not None
+        assert channel.subscriptions == [subscription.id]
         assert channel.id in [each.id for each in client.channels()]
         assert client.test_channel(channel)["delivered"] is True
         assert receiver.wait(1)[0]["type"] == "tidings.test"
@@ -146,3 +153,146 @@ def _until(look: Callable[[], dict[str, Any]], good: Callable[[dict[str, Any]], 
         assert time.monotonic() < deadline, found
         time.sleep(0.02)
     return found
+
+
+def test_subscriptions_join_and_leave(near: Served, receiver: Receiver) -> None:
+    first, second = (near.subscribe(f"WHERE topic = 'join{n}'")["id"] for n in range(2))
+    channel = add(near, receiver, first)
+    path = f"/api/channels/{channel['id']}/subscriptions"
+    near.publish({"topic": "join1", "title": "before"})
+    near.notifications(second, 1)
+    assert near.http.put(f"{path}/{second}").json()["subscriptions"] == sorted([first, second])
+    near.publish({"topic": "join1", "title": "within"})
+    assert [item["title"] for item in receiver.wait(1)[0]["data"]["items"]] == ["within"]
+    assert near.http.delete(f"{path}/{second}").json()["subscriptions"] == [first]
+    assert near.http.delete(f"{path}/{second}").status_code == 404
+    near.publish({"topic": "join1", "title": "after"}, {"topic": "join0", "title": "other"})
+    assert [item["title"] for item in receiver.wait(2)[1]["data"]["items"]] == ["other"]
+    listed = near.http.patch(f"/api/channels/{channel['id']}", json={"subscriptions": [second]}).json()
+    assert listed["subscriptions"] == [second]
+
+
+def test_a_receiver_that_is_gone_ends_the_channel(near: Served, receiver: Receiver) -> None:
+    subscription = near.subscribe("WHERE topic = 'gone'")["id"]
+    channel = add(near, receiver, subscription)
+    receiver.status = 410
+    near.publish({"topic": "gone", "title": "1"})
+    shown = _until(lambda: _get(near, channel), lambda shown: shown["state"] == "ended")
+    assert "gone for good" in shown["ended_because"]
+    assert near.http.get(f"/api/subscriptions/{subscription}").json()["state"] == "active"
+    changed = near.http.patch(f"/api/channels/{channel['id']}", json={"title": "again"})
+    assert changed.status_code == 410
+    assert near.http.delete(f"/api/channels/{channel['id']}").status_code == 204
+    assert near.http.get(f"/api/channels/{channel['id']}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"kind": "pigeon"}, "there is no kind of channel 'pigeon'; this service has"),
+        ({"kind": "webhok"}, "there is no kind of channel 'webhok'; did you mean 'webhook'?"),
+        ({"address": "nowhere"}, "nowhere"),
+        ({"address": "http://10.1.2.3/"}, "10.1.2.3"),
+        ({"schedule": {"digest": "yearly"}}, "the digest is 'yearly'; give hourly, daily or weekly"),
+        ({"subscriptions": ["nobodys"]}, "there is no subscription 'nobodys' of the owner of this channel"),
+        ({"color": "red"}, "color"),
+    ],
+)
+def test_what_cannot_be_a_channel_is_refused_in_a_sentence(
+    near: Served, receiver: Receiver, change: dict[str, Any], sentence: str
+) -> None:
+    answer = near.http.post("/api/channels", json={"kind": "webhook", "address": receiver.url, **change})
+    assert 400 <= answer.status_code < 500, answer.text
+    assert sentence in answer.json()["detail"]
+
+
+def test_channels_are_their_owners_own(guarded: Served) -> None:
+    access = guarded.service.access
+    ann, ben, admin = (
+        {"Authorization": f"Bearer {access.grant(f'{role} of channels', role)[1]}"}
+        for role in (Role.SUBSCRIBER, Role.SUBSCRIBER, Role.ADMIN)
+    )
+    http = guarded.http
+    own = http.post("/api/subscriptions", json={"text": "WHERE a = 1"}, headers=ann).json()["id"]
+    foreign = http.post("/api/subscriptions", json={"text": "WHERE a = 2"}, headers=ben).json()["id"]
+    new = {"kind": "webhook", "address": "https://example.org/hook", "subscriptions": [own]}
+    assert http.post("/api/channels", json=new).status_code == 401
+    assert (
+        http.post("/api/channels", json={**new, "subscriptions": [foreign]}, headers=ann).status_code == 422
+    )
+    assert http.post("/api/channels", json={**new, "confirmed": True}, headers=ann).status_code == 422
+    path = f"/api/channels/{http.post('/api/channels', json=new, headers=ann).json()['id']}"
+    for method, address in (
+        ("GET", path), ("PATCH", path), ("DELETE", path), ("POST", f"{path}/test"),
+        ("PUT", f"{path}/subscriptions/{foreign}"), ("DELETE", f"{path}/subscriptions/{own}"),
+    ):  # fmt: skip
+        asked = {"json": {"title": "mine"}} if method == "PATCH" else {}
+        assert http.request(method, address, headers=ben, **asked).status_code == 404, (method, address)
+    assert http.put(f"{path}/subscriptions/{foreign}", headers=ann).status_code == 422
+    assert http.put(f"{path}/subscriptions/{foreign}", headers=admin).status_code == 422
+    assert http.get("/api/channels", headers=ben).json()["items"] == []
+    assert [item["address"] for item in http.get("/api/channels", headers=ann).json()["items"]] == [
+        new["address"]
+    ]
+    assert http.get(path, headers=admin).status_code == 200
+    assert http.delete(path, headers=admin).status_code == 204
+
+
+def test_an_owner_has_a_bounded_number_of_channels_in_pages(guarded: Served) -> None:
+    _, secret = guarded.service.access.grant("many", Role.SUBSCRIBER, requests_per_second=1_000)
+    headers = {"Authorization": f"Bearer {secret}"}
+    new = {"kind": "webhook", "address": "https://example.org/hook"}
+    for number in range(MOST_CHANNELS):
+        made = guarded.http.post("/api/channels", json={**new, "title": f"{number}"}, headers=headers)
+        assert made.status_code == 201
+    refused = guarded.http.post("/api/channels", json=new, headers=headers)
+    assert (refused.status_code, refused.json()["detail"]) == (
+        422,
+        "there are 100 channels already; end some of them first",
+    )
+    with Client(guarded.url, secret) as client:
+        assert [channel.title for channel in client.channels()] == [
+            f"{number}" for number in reversed(range(MOST_CHANNELS))
+        ]
+    cursor, found = None, []
+    while True:
+        page = guarded.http.get(
+            "/api/channels", params={"limit": 40, **({"cursor": cursor} if cursor else {})}, headers=headers
+        ).json()
+        found += [item["id"] for item in page["items"]]
+        if (cursor := page["next"]) is None:
+            break
+    assert len(set(found)) == len(found) == MOST_CHANNELS
+
+
+def test_test_messages_are_limited(near: Served, receiver: Receiver) -> None:
+    channel = add(near, receiver)
+    statuses = [near.http.post(f"/api/channels/{channel['id']}/test").status_code for _ in range(5)]
+    assert statuses == [200, 200, 200, 429, 429]
+
+
+def test_requests_to_confirm_are_limited_for_an_address_and_for_an_owner(guarded: Served) -> None:
+    access = guarded.service.access
+    for number in range(3):
+        access.count_confirmation(f"o{number}", "Ann@example.org")
+    with pytest.raises(TooMany, match="sent to this address"):
+        access.count_confirmation("o3", "ann@example.org")
+    for number in range(20):
+        access.count_confirmation("flooder", f"n{number}@example.org")
+    with pytest.raises(TooMany, match="too many requests to confirm"):
+        access.count_confirmation("flooder", "n20@example.org")
+
+
+def test_messages_are_counted(near: Served, receiver: Receiver) -> None:
+    subscription = near.subscribe("WHERE topic = 'counted'")["id"]
+    add(near, receiver, subscription)
+    near.publish({"topic": "counted", "title": "1"})
+    receiver.wait(1)
+
+    def counted() -> dict[str, Any]:
+        lines = near.http.get("/metrics").text.splitlines()
+        return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if line[0] != "#"}
+
+    found = _until(counted, lambda found: found["tidings_channel_late_seconds_count"] > 0)
+    assert found['tidings_channel_messages_total{kind="webhook",outcome="delivered"}'] >= 1
+    assert found["tidings_channel_waiting_messages"] >= 0
