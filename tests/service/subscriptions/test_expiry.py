@@ -498,7 +498,7 @@ def test_what_waited_too_long_for_a_channel_is_reported_as_missed_in_its_next_me
         )
     later = world.clock.now + 30 * DAY
 
-    def due(channel, first):
+    def due(schedule, sent, first):
         return later
 
     messages.assign(due, world.clock.now)
@@ -507,7 +507,7 @@ def test_what_waited_too_long_for_a_channel_is_reported_as_missed_in_its_next_me
     assert world.notifications("weekly") == [NotificationKind.MISSED]
     assert world.notifications("elsewhere") == []
     messages.assign(due, world.clock.now)
-    assert messages.seal(lambda channel, first: 0.0, later, 10) == 1
+    assert messages.seal(lambda schedule, sent, first: 0.0, later, 10) == 1
     (message,) = messages.to_send(later, 10)
     (contents,) = messages.contents([message], 10)
     assert [each.message for each in contents.first] == [

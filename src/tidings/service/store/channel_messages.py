@@ -28,6 +28,7 @@ from tidings.service.store.mailbox import (
     stored_notifications,
 )
 from tidings.service.store.notification_search import Among, Span, numbers_of_each
+from tidings.service.store.tables import clean
 from tidings.service.store.transactions import insert_columns
 
 NOTIFICATIONS: Final = "notifications"
@@ -50,7 +51,7 @@ _QUEUED: Final = [
 _MESSAGES: Final = select(*_QUEUED).join(tables.channels, _channel.id == _message.channel)
 
 _WITH_NEWS: Final = (
-    select(_channel.id, func.min(_notified.at))
+    select(_channel.id, _channel.cursor, _channel.schedule, _channel.sent, func.min(_notified.at))
     .select_from(tables.notifications)
     .join(tables.channel_subscriptions, _member.subscription == _notified.subscription)
     .join(tables.channels, _channel.id == _member.channel)
@@ -66,9 +67,14 @@ _WITH_NEWS: Final = (
     )
     .group_by(_channel.id)
 )
+_COLLECTING: Final = (
+    select(_message.channel, _message.after_number, _message.first_at, _channel.schedule, _channel.sent)
+    .select_from(tables.channel_messages)
+    .join(tables.channels, _channel.id == _message.channel)
+    .where(_message.until_number.is_(None))
+)
 _DUE_TO_SEAL: Final = (
-    _MESSAGES.where(
-        _message.until_number.is_(None),
+    _COLLECTING.where(
         _message.next_try <= bindparam("now"),
         _channel.state == ChannelState.ACTIVE.value,
         ~exists().where(_other.c.channel == _channel.id, _other.c.until_number.is_not(None)),
@@ -80,6 +86,19 @@ _DUE_TO_SEND: Final = (
     _MESSAGES.where(_message.until_number.is_not(None), _message.next_try <= bindparam("now"))
     .order_by(_message.next_try)
     .limit(bindparam("most"))
+)
+
+_ITS = _message.channel == bindparam("its_channel"), _message.after_number == bindparam("its_after")
+_SENT: Final = delete(tables.channel_messages).where(*_ITS)
+_AGAIN: Final = (
+    update(tables.channel_messages)
+    .where(*_ITS)
+    .values({name: bindparam(name) for name in ("next_try", "written", "failing_since")})
+)
+_COUNTED_ANEW: Final = (
+    update(tables.channels)
+    .where(_channel.id == bindparam("its_id"))
+    .values({name: bindparam(name) for name in ("sent", "failures", "refusals", "error")})
 )
 
 
@@ -122,18 +141,19 @@ class ChannelMessages:
             after = raise_counter(connection, "assigned", 0)
             last = counter_value(connection, "number")
             upto = min(last, after + _WINDOW) if is_used else last
-            rows = connection.execute(_WITH_NEWS, {"after": after, "upto": upto}).all()
-            arrived = {id: min(float(at), now) for id, at in rows}  # the clock may have been set back since
-            opened = _channels(connection, list(arrived))
-            dues = [due(channel, arrived[channel.id]) for channel in opened]
+            # Rows of SQLAlchemy's own would take most of the time, with many channels.
+            rows = connection.execute(_WITH_NEWS, {"after": after, "upto": upto}).cursor.fetchall()
+            ids, cursors, schedules, sent, arrived = zip(*rows, strict=True) if rows else ((),) * 5
+            first = [min(at, now) for at in arrived]  # the clock may have been set back since
+            dues = [due(*each) for each in zip(schedules, map(json.loads, sent), first, strict=True)]
             columns: dict[str, Sequence[Any]] = {
-                "channel": [channel.id for channel in opened],
-                "after_number": [channel.cursor for channel in opened],
-                "kind": [NOTIFICATIONS] * len(opened),
-                "first_at": [arrived[channel.id] for channel in opened],
+                "channel": ids,
+                "after_number": cursors,
+                "kind": [NOTIFICATIONS] * len(ids),
+                "first_at": first,
                 "due": dues,
                 "next_try": dues,
-                "written": [now] * len(opened),
+                "written": [now] * len(ids),
             }
             insert_columns(connection, tables.channel_messages, columns)
             raise_counter(connection, "assigned", upto - after)
@@ -149,36 +169,40 @@ class ChannelMessages:
         with self._database.writing() as connection:
             raise_counter(connection, "assigned", 0)
             last = counter_value(connection, "number")
-            queued = [_queued(row) for row in connection.execute(_DUE_TO_SEAL, {"now": now, "most": most})]
+            found = connection.execute(_DUE_TO_SEAL, {"now": now, "most": most}).cursor.fetchall()
             ready = []
-            for message in queued:
-                moment = due(message.channel, message.first)
+            for channel, after, first, schedule, sent in found:
+                moment = due(schedule, json.loads(sent), first)
                 if moment <= now:
-                    ready.append(message.channel.id)
+                    ready.append(channel)
                 else:
-                    _put_off(connection, message, moment, now)
+                    _put_off(connection, channel, after, due=moment, next_try=moment, written=now)
             for begin in range(0, len(ready), _PORTION):
                 ids = ready[begin : begin + _PORTION]
                 is_ready = _message.channel.in_(ids), _message.until_number.is_(None)
                 values = {"until_number": last, "next_try": now, "written": now}
                 connection.execute(update(tables.channel_messages).where(*is_ready).values(values))
                 connection.execute(update(tables.channels).where(_channel.id.in_(ids)).values(cursor=last))
-        return len(queued)
+        return len(found)
 
-    def set_back(self, due: Due, now: float) -> int:
-        """Reckons the times anew that were reckoned later than now: the clock was set back since. Returns how many."""
+    def set_back(self, due: Due, now: float) -> None:
+        """Reckons the times anew that were reckoned later than now: the clock was set back since."""
         with self._database.reading() as connection:
             latest = connection.execute(select(func.max(_message.written))).scalar()
         if latest is None or latest <= now:
-            return 0
+            return
         with self._database.writing() as connection:
             raise_counter(connection, "assigned", 0)
-            queued = [_queued(row) for row in connection.execute(_MESSAGES.where(_message.written > now))]
-            for message in queued:
-                first = min(message.first, now)
-                moment = due(message.channel, first) if message.until is None else now
-                _put_off(connection, message, moment, now, first_at=first)
-        return len(queued)
+            collecting = connection.execute(_COLLECTING.where(_message.written > now)).all()
+            for channel, after, at, schedule, sent in collecting:
+                first = min(at, now)
+                moment = due(schedule, json.loads(sent), first)
+                times = {"first_at": first, "due": moment, "next_try": moment, "written": now}
+                _put_off(connection, channel, after, **times)
+            is_late = _message.written > now, _message.until_number.is_not(None)
+            connection.execute(
+                update(tables.channel_messages).where(*is_late).values(next_try=now, written=now)
+            )
 
     # --- sending
 
@@ -186,12 +210,6 @@ class ChannelMessages:
         """The messages that are sealed and may be tried now, those first that have waited longest."""
         with self._database.reading() as connection:
             return [_queued(row) for row in connection.execute(_DUE_TO_SEND, {"now": now, "most": most})]
-
-    def next_try(self) -> float | None:
-        """When something is to be done for a message; None if there is none."""
-        with self._database.reading() as connection:
-            found = connection.execute(select(func.min(_message.next_try))).scalar()
-        return None if found is None else float(found)
 
     def contents(self, messages: Sequence[QueuedMessage], most: int) -> list[Contents]:
         """The first notifications of each message, at most so many, in the order of their numbers."""
@@ -207,22 +225,39 @@ class ChannelMessages:
 
     def settle(self, settled: Sequence[Settled]) -> None:
         """Stores what attempts came to, in one transaction. What was ended or removed meanwhile stays so."""
+        if not settled:
+            return
         with self._database.writing() as connection:
             raise_counter(connection, "assigned", 0)
-            for done in settled:
-                message, channel = done.message, done.channel
-                is_it = _message.channel == channel.id, _message.after_number == message.after
-                if done.next_try is None:
-                    connection.execute(delete(tables.channel_messages).where(*is_it))
-                else:
-                    _put_off(connection, message, done.next_try, done.at, failing_since=done.failing_since)
-                values = {
-                    "sent": json.dumps(channel.sent),
-                    "failures": channel.failures,
-                    "refusals": channel.refusals,
-                    "error": channel.error,
-                }
-                connection.execute(update(tables.channels).where(_channel.id == channel.id).values(values))
+            sent = [done for done in settled if done.next_try is None]
+            if sent:
+                connection.execute(_SENT, [_key(done.message) for done in sent])
+            if again := [done for done in settled if done.next_try is not None]:
+                connection.execute(
+                    _AGAIN,
+                    [
+                        {
+                            **_key(done.message),
+                            "next_try": done.next_try,
+                            "written": done.at,
+                            "failing_since": done.failing_since,
+                        }
+                        for done in again
+                    ],
+                )
+            connection.execute(
+                _COUNTED_ANEW,
+                [
+                    {
+                        "its_id": done.channel.id,
+                        "sent": json.dumps(done.channel.sent),
+                        "failures": done.channel.failures,
+                        "refusals": done.channel.refusals,
+                        "error": None if done.channel.error is None else clean(done.channel.error),
+                    }
+                    for done in settled
+                ],
+            )
             ended = {
                 done.channel.id: done.channel.reason or ""
                 for done in settled
@@ -335,20 +370,13 @@ def _members(connection: Connection, channels: Sequence[str]) -> Mapping[str, li
     return found
 
 
-def _channels(connection: Connection, ids: Sequence[str]) -> list[Channel]:
-    found: list[Channel] = []
-    for begin in range(0, len(ids), _PORTION):
-        query = select(*CHANNEL).where(_channel.id.in_(ids[begin : begin + _PORTION]))
-        found += [channel_of(row) for row in connection.execute(query)]
-    return found
+def _put_off(connection: Connection, channel: str, after: int, **times: float) -> None:
+    is_it = _message.channel == channel, _message.after_number == after
+    connection.execute(update(tables.channel_messages).where(*is_it).values(times))
 
 
-def _put_off(connection: Connection, message: QueuedMessage, moment: float, now: float, **more: Any) -> None:
-    is_it = _message.channel == message.channel.id, _message.after_number == message.after
-    values = {"next_try": moment, "written": now, **more}
-    if message.until is None:
-        values["due"] = moment
-    connection.execute(update(tables.channel_messages).where(*is_it).values(values))
+def _key(message: QueuedMessage) -> dict[str, Any]:
+    return {"its_channel": message.channel.id, "its_after": message.after}
 
 
 def _queued(row: Row[Any]) -> QueuedMessage:

@@ -27,8 +27,9 @@ _COLUMNS = [field.name for field in fields(Channel)]
 _kept, _member, _message = tables.channels.c, tables.channel_subscriptions.c, tables.channel_messages.c
 CHANNEL: Final = [_kept[name] for name in _COLUMNS]
 
-Due = Callable[[Channel, float], float]
-"""When a message of a channel is due whose first notification arrived then."""
+Due = Callable[[str, Sequence[float], float], float]
+"""When a message is due, by its channel's schedule as it is stored, by when the last ones were sent, and by when its first
+notification arrived."""
 
 
 class TooManyChannels(TidingsError):
@@ -127,7 +128,9 @@ class ChannelStore:
                 is_its = _message.channel == found.id, _message.kind != CONFIRMATION
                 for row in connection.execute(select(tables.channel_messages).where(*is_its)).all():
                     # What is being sent is tried again at once: whoever sends asks the schedule.
-                    moment = due(found, row.first_at) if row.until_number is None else now
+                    moment = (
+                        due(found.schedule, found.sent, row.first_at) if row.until_number is None else now
+                    )
                     connection.execute(
                         update(tables.channel_messages)
                         .where(*is_its, _message.after_number == row.after_number)

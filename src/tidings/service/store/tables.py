@@ -352,6 +352,9 @@ channel_subscriptions = Table(
     Index("channel_subscriptions_subscription", "subscription", "channel"),
 )
 
+_COLLECTING: Any = dict.fromkeys(("sqlite_where", "postgresql_where"), text("until_number IS NULL"))
+_SEALED: Any = dict.fromkeys(("sqlite_where", "postgresql_where"), text("until_number IS NOT NULL"))
+
 # Messages that are not sent yet: the notifications of the channel numbered above `after_number` up to `until_number`, which is
 # null while the message collects. A channel has at most one that collects and one that is being sent.
 channel_messages = Table(
@@ -368,5 +371,7 @@ channel_messages = Table(
         "written", Double, nullable=False
     ),  # when these times were reckoned: later than now, the clock was set back
     Column("failing_since", Double),
-    Index("channel_messages_next_try", "next_try"),
+    # Thousands may be on their way while thousands collect: each search sees its own alone.
+    Index("channel_messages_collecting", "next_try", **_COLLECTING),
+    Index("channel_messages_sealed", "next_try", **_SEALED),
 )

@@ -12,7 +12,7 @@ import logging
 import random
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -221,10 +221,10 @@ def _schedule(message: QueuedMessage) -> Schedule:
 def due_at(now: float) -> Due:
     """When messages are due, as seen now: what was due already is due as soon as its channel is not muted or quiet."""
 
-    def due(channel: Channel, first: float) -> float:
-        schedule = schedule_of(channel.schedule)
+    def due(written: str, sent: Sequence[float], first: float) -> float:
+        schedule = schedule_of(written)
         # After a clock was set back, some may have been sent later than now.
-        moment = next_due(schedule, first, [at for at in channel.sent if at <= now])
+        moment = next_due(schedule, first, [at for at in sent if at <= now])
         if moment > now:
             return moment
         earliest = allowed(schedule, now)

@@ -51,7 +51,14 @@ def upgrade() -> None:
         sa.Column("written", sa.Double, nullable=False),
         sa.Column("failing_since", sa.Double),
     )
-    op.create_index("channel_messages_next_try", "channel_messages", ["next_try"])
+    for name, condition in (("collecting", "IS NULL"), ("sealed", "IS NOT NULL")):
+        op.create_index(
+            f"channel_messages_{name}",
+            "channel_messages",
+            ["next_try"],
+            sqlite_where=sa.text(f"until_number {condition}"),
+            postgresql_where=sa.text(f"until_number {condition}"),
+        )
     # Up to which number the notifications are in messages of channels.
     op.execute(
         "INSERT INTO counters (name, value) SELECT 'assigned', value FROM counters WHERE name = 'number'"
