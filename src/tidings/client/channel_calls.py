@@ -34,6 +34,14 @@ def change(id: str, changes: Mapping[str, Any], muted_until: datetime | str | No
     return json_call("PATCH", _path(id), named, Channel.read, repeatable=True)
 
 
+def join(id: str, subscription: str) -> Call[Channel]:
+    return Call("PUT", _member(id, subscription), Channel.read, repeatable=True)
+
+
+def leave(id: str, subscription: str) -> Call[Channel]:
+    return Call("DELETE", _member(id, subscription), Channel.read)
+
+
 def end(id: str) -> Call[None]:
     return Call("DELETE", _path(id), nothing)
 
@@ -44,3 +52,7 @@ def test(id: str) -> Call[Mapping[str, Any]]:
 
 def _path(id: str) -> str:
     return f"/api/channels/{quote(id, safe='')}"
+
+
+def _member(id: str, subscription: str) -> str:
+    return f"{_path(id)}/subscriptions/{quote(subscription, safe='')}"

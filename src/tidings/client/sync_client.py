@@ -212,6 +212,14 @@ class Client(Connection):
         changes = {"title": title, "schedule": schedule, "subscriptions": ids}
         return self._do(channel_calls.change(channel_id(channel), changes, muted_until))
 
+    def join_channel(self, channel: Channel | str, subscription: Subscription | str) -> Channel:
+        """Adds a subscription to a channel, from its next notification on."""
+        return self._do(channel_calls.join(channel_id(channel), id_of(subscription)))
+
+    def leave_channel(self, channel: Channel | str, subscription: Subscription | str) -> Channel:
+        """Removes a subscription from a channel; what waits of it is still sent."""
+        return self._do(channel_calls.leave(channel_id(channel), id_of(subscription)))
+
     def end_channel(self, channel: Channel | str) -> None:
         """Ends a channel for good; its subscriptions stay."""
         self._do(channel_calls.end(channel_id(channel)))

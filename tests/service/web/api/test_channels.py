@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +16,8 @@ import pytest
 from standardwebhooks import Webhook
 
 from tests.service.conftest import Running, Served
-from tidings import Client
+from tidings import AsyncClient, Client
+from tidings.client import ServiceError
 from tidings.service.delivery.channels.channels import MOST_CHANNELS
 from tidings.service.model import Role
 from tidings.service.subscriptions.access_control import TooMany
@@ -139,8 +142,28 @@ def test_the_client_does_all_of_it(near: Served, receiver: Receiver) -> None:
         muted = client.change_channel(channel, muted_until="2030-01-01T00:00:00Z")
         assert muted.schedule["muted_until"] == "2030-01-01T00:00:00Z"
         assert "muted_until" not in client.change_channel(channel, muted_until="never").schedule
+        assert client.leave_channel(channel, subscription).subscriptions == []
+        assert client.join_channel(channel, subscription).subscriptions == [subscription.id]
         client.end_channel(channel)
         assert channel.id not in [each.id for each in client.channels()]
+
+
+def test_the_asynchronous_client_does_all_of_it(near: Served, receiver: Receiver) -> None:
+    async def run() -> None:
+        async with AsyncClient(near.url) as client:
+            subscription = await client.subscribe("WHERE topic = 'async'")
+            channel = await client.add_channel("webhook", receiver.url, subscriptions=[subscription])
+            assert channel.id in [each.id async for each in client.channels()]
+            assert (await client.channel(channel.id)).state == "active"
+            assert (await client.change_channel(channel, title="B")).title == "B"
+            assert (await client.leave_channel(channel, subscription)).subscriptions == []
+            assert (await client.join_channel(channel, subscription)).subscriptions == [subscription.id]
+            assert (await client.test_channel(channel))["delivered"] is True
+            await client.end_channel(channel)
+            with pytest.raises(ServiceError, match="there is no channel"):
+                await client.channel(channel.id)
+
+    asyncio.run(run())
 
 
 def _get(served: Served, channel: dict[str, Any]) -> dict[str, Any]:
@@ -296,3 +319,5 @@ def test_messages_are_counted(near: Served, receiver: Receiver) -> None:
     found = _until(counted, lambda found: found["tidings_channel_late_seconds_count"] > 0)
     assert found['tidings_channel_messages_total{kind="webhook",outcome="delivered"}'] >= 1
     assert found["tidings_channel_waiting_messages"] >= 0
+    status = near.http.get("/status", headers={"Accept": "text/html"}).text
+    assert re.search(r"Channels</dt>\s*<dd[^>]*>\d+ active", status), status

@@ -228,6 +228,10 @@ class Channels:
             for channel in channels
         ]
 
+    def counts(self) -> dict[str, int]:
+        """How many channels there are in each state."""
+        return self._store.counts()
+
     def of_subscription(self, subscription: str) -> list[Channel]:
         return self._store.channels_of(subscription)
 
