@@ -164,11 +164,11 @@ class AsyncClient(Connection):
 
     # Channels
 
-    async def channels(self) -> AsyncGenerator[Channel, None]:
-        """The caller's channels, newest first."""
+    async def channels(self, *, user: str | None = None) -> AsyncGenerator[Channel, None]:
+        """The caller's channels, newest first; of a delegate those of all its users, or of this one."""
         cursor = None
         while True:
-            page = await self._do(channel_calls.channels(cursor))
+            page = await self._do(channel_calls.channels(user, cursor))
             for channel in page.items:
                 yield channel
             if (cursor := page.next) is None:
@@ -191,7 +191,7 @@ class AsyncClient(Connection):
     ) -> Channel:
         """Sends messages with the notifications of several subscriptions to one address: at once, or as often as the
         schedule says, such as {"digest": "daily", "at": "08:00", "zone": "Europe/Vienna"}. The holder of a mail
-        address is asked first, unless an admin says that it is confirmed."""
+        address is asked first, unless an admin or a delegate says that it is confirmed."""
         members = {
             "kind": kind,
             "address": address,

@@ -182,7 +182,9 @@ def subscriptions(
     state: str | None, search: str, tag: str, user: str | None, cursor: str | None
 ) -> Call[Page[Subscription]]:
     params = {"state": state, "search": search or None, "tag": tag or None, "user": user}
-    return get_call("/api/subscriptions", page_of(Subscription.read), {**params, "cursor": cursor, "limit": 200})
+    return get_call(
+        "/api/subscriptions", page_of(Subscription.read), {**params, "cursor": cursor, "limit": 200}
+    )
 
 
 def subscription(id: str) -> Call[Subscription]:
@@ -359,7 +361,9 @@ def try_(text: str) -> Call[Trial]:
 
 def follow(url: str, title: str, interval: float | None) -> Call[Source]:
     own = {} if interval is None else {"interval": interval}
-    return json_call("POST", "/api/sources", {"url": url, "title": title, **own}, Source.read, repeatable=True)
+    return json_call(
+        "POST", "/api/sources", {"url": url, "title": title, **own}, Source.read, repeatable=True
+    )
 
 
 def change_source(url: str, title: str | None, interval: float | Literal["default"] | None) -> Call[Source]:

@@ -11,8 +11,8 @@ from tidings.client.calls import Call, Page, get_call, json_call, nothing, page_
 from tidings.client.responses import Channel
 
 
-def channels(cursor: str | None) -> Call[Page[Channel]]:
-    return get_call("/api/channels", page_of(Channel.read), {"cursor": cursor, "limit": 200})
+def channels(user: str | None, cursor: str | None) -> Call[Page[Channel]]:
+    return get_call("/api/channels", page_of(Channel.read), {"user": user, "cursor": cursor, "limit": 200})
 
 
 def channel(id: str) -> Call[Channel]:

@@ -108,6 +108,7 @@ class Channel(_Answer):
     next_message: datetime | None = field(default=None, metadata=_TIME)
     last_message: datetime | None = field(default=None, metadata=_TIME)
     secret: str | None = field(default=None, repr=False)
+    user: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,11 +160,11 @@ class Client(Connection):
 
     # Channels
 
-    def channels(self) -> Iterator[Channel]:
-        """The caller's channels, newest first."""
+    def channels(self, *, user: str | None = None) -> Iterator[Channel]:
+        """The caller's channels, newest first; of a delegate those of all its users, or of this one."""
         cursor = None
         while True:
-            page = self._do(channel_calls.channels(cursor))
+            page = self._do(channel_calls.channels(user, cursor))
             yield from page.items
             if (cursor := page.next) is None:
                 return
@@ -186,7 +186,7 @@ class Client(Connection):
     ) -> Channel:
         """Sends messages with the notifications of several subscriptions to one address: at once, or as often as the
         schedule says, such as {"digest": "daily", "at": "08:00", "zone": "Europe/Vienna"}. The holder of a mail
-        address is asked first, unless an admin says that it is confirmed."""
+        address is asked first, unless an admin or a delegate says that it is confirmed."""
         members = {
             "kind": kind,
             "address": address,

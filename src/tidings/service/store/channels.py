@@ -16,8 +16,10 @@ from sqlalchemy import Connection, Row, delete, func, select, update
 
 from tidings.errors import TidingsError
 from tidings.service.model import Channel, ChannelState
+from tidings.service.owners import is_of_all_users
 from tidings.service.store import tables
 from tidings.service.store.mailbox import Mailbox, counter_value, kept_numbers, raise_counter
+from tidings.service.store.registry import begins
 from tidings.service.store.tables import clean
 from tidings.service.store.transactions import insert_columns
 
@@ -51,10 +53,13 @@ class ChannelStore:
             return find_channel(connection, id)
 
     def page(self, *, owner: str | None, after: str | None = None, limit: int = 50) -> list[Channel]:
-        """Newest first, after the one with the id `after`; of an owner, or of all."""
+        """Newest first, after the one with the id `after`; of an owner, as `owns` says, or of all."""
         query = select(*CHANNEL).order_by(_kept.created.desc(), _kept.id.desc()).limit(max(0, limit))
         if owner is not None:
-            query = query.where(_kept.owner == clean(owner))
+            owner = clean(owner)
+            query = query.where(
+                begins(_kept.owner, owner) if is_of_all_users(owner) else _kept.owner == owner
+            )
         with self._database.reading() as connection:
             last = None if after is None else find_channel(connection, after)
             if last is not None:

@@ -321,3 +321,32 @@ def test_messages_are_counted(near: Served, receiver: Receiver) -> None:
     assert found["tidings_channel_waiting_messages"] >= 0
     status = near.http.get("/status", headers={"Accept": "text/html"}).text
     assert re.search(r"Channels</dt>\s*<dd[^>]*>\d+ active", status), status
+
+
+def test_a_delegate_has_channels_for_its_users(guarded: Served) -> None:
+    _, secret = guarded.service.access.grant("a site", Role.DELEGATE)
+    ann, ben, site = (Client(guarded.url, secret, user=user) for user in ("4", "42", None))
+    try:
+        subscription = ann.subscribe("WHERE a = 1")
+        channel = ann.add_channel(
+            "webhook", "https://example.org/4", subscriptions=[subscription], confirmed=True
+        )
+        assert channel.user == "4"
+        other = ben.add_channel("webhook", "https://example.org/42")
+        assert [each.id for each in ann.channels()] == [channel.id]
+        assert {each.id for each in site.channels()} == {channel.id, other.id}
+        assert [each.id for each in site.channels(user="42")] == [other.id]
+        for refused in (
+            lambda: ben.channel(channel.id),
+            lambda: ben.join_channel(other, subscription),
+            lambda: site.join_channel(other, subscription),
+            lambda: site.add_channel("webhook", "https://example.org/"),
+        ):
+            with pytest.raises(ServiceError):
+                refused()
+        assert site.change_channel(channel, title="by the site").title == "by the site"
+        site.end_channel(channel)
+        assert list(ann.channels()) == []
+    finally:
+        for client in (ann, ben, site):
+            client.close()

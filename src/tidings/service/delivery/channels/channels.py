@@ -19,6 +19,7 @@ from tidings.service.delivery.channels.sending import Sender, due_at
 from tidings.service.delivery.channels.transports import CONFIRMED, Transports
 from tidings.service.delivery.webhook_attempts import Outcome
 from tidings.service.model import LIVING, Channel, ChannelState, Principal, Role
+from tidings.service.owners import HEADER, UserError, is_of_all_users, owns, user_of
 from tidings.service.store.channel_messages import ChannelMessages
 from tidings.service.store.channels import ChannelStore
 from tidings.service.store.registry import Registry
@@ -28,7 +29,6 @@ from tidings.service.subscriptions.lifecycle import check_title
 
 MOST_CHANNELS: Final = 100  # of an owner
 MOST_SUBSCRIPTIONS: Final = 1_000  # of a channel
-_CONFIRMING: Final = (Role.ADMIN,)  # the roles that may say that an address is confirmed
 
 
 class ChannelError(TidingsError):
@@ -95,10 +95,16 @@ class Channels:
         address = self._transports.of(new.kind).address(new.address)
         schedule = Schedule.from_json(new.schedule or {})
         owner = principal.token
+        if is_of_all_users(owner):
+            raise UserError(
+                f"the token {principal.name!r} adds channels for its users; name one by the header {HEADER}"
+            )
         subscriptions = self._own(owner, new.subscriptions)
         asks = new.kind in CONFIRMED and not new.confirmed
-        if new.confirmed and principal.role not in _CONFIRMING:
-            raise ChannelError("only an admin may say that an address is confirmed; leave 'confirmed' out")
+        if new.confirmed and principal.role is not Role.ADMIN and user_of(owner) is None:
+            raise ChannelError(
+                "only admins and delegates may say that an address is confirmed; leave 'confirmed' out"
+            )
         if asks:
             self._access.count_confirmation(owner, address)
         secret = tickets.new_webhook_secret() if new.kind == "webhook" else new.secret or ""
@@ -126,6 +132,7 @@ class Channels:
 
     def page(self, principal: Principal, *, after: str | None = None, limit: int = 50) -> list[Channel]:
         """The channels that the principal may see, newest first, after the one with the id `after`."""
+        self._access.need(principal, Role.SUBSCRIBER)
         owner = None if principal.role is Role.ADMIN else principal.token
         return self._store.page(owner=owner, after=after, limit=limit)
 
@@ -240,7 +247,7 @@ class Channels:
     def _may_see(self, principal: Principal, channel: Channel) -> bool:
         if principal.role is Role.ADMIN:
             return True
-        return bool(principal.token) and principal.token == channel.owner
+        return bool(principal.token) and owns(principal.token, channel.owner)
 
     def _changeable(self, principal: Principal, id: str) -> Channel:
         channel = self.find(principal, id)

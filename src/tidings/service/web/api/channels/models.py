@@ -54,7 +54,7 @@ class NewChannel(RequestModel):
     confirmed: bool = Field(
         default=False,
         strict=True,
-        description="The holder of the mail address has confirmed it already; only admins may say so.",
+        description="The holder of the mail address has confirmed it already; only admins and delegates may say so.",
     )
 
 
@@ -87,6 +87,9 @@ class Channel(ResponseModel):
     )
     next_message: Moment | None = Field(description="When the next message is due; null: nothing waits.")
     last_message: Moment | None = Field(description="When the last message was sent.")
+    user: str | None = Field(
+        default=None, description="Whose it is, of a delegate's users; null: no delegate's."
+    )
 
 
 class ChannelCreated(Channel):

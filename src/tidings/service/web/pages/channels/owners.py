@@ -51,32 +51,34 @@ async def add(request: Request, visiting: Visiting, form: Form) -> Response:
     return await run_in_threadpool(_add, request, visiting, form)
 
 
-@pages.get("/channels/{id}")
-def show(request: Request, visiting: Visiting, id: Id) -> Response:
-    return _show(request, visiting, id)
+@pages.get("/channels/{channel}")
+def show(request: Request, visiting: Visiting, channel: Id) -> Response:
+    return _show(request, visiting, channel)
 
 
-@pages.post("/channels/{id}")
-async def change(request: Request, visiting: Visiting, id: Id, form: Form) -> Response:
+@pages.post("/channels/{channel}")
+async def change(request: Request, visiting: Visiting, channel: Id, form: Form) -> Response:
     def step() -> Response:
-        channel = visiting.service.channels.find(visiting.principal, id)
+        found = visiting.service.channels.find(visiting.principal, channel)
         schedule = schedule_form.schedule_from(lambda name: text_of(form, name).strip())
-        muted = schedule_of(channel.schedule).to_json().get("muted_until")
+        muted = schedule_of(found.schedule).to_json().get("muted_until")
         visiting.service.channels.change(
-            visiting.principal, id, title=text_of(form, "title"), schedule=schedule, muted_until=muted
+            visiting.principal, channel, title=text_of(form, "title"), schedule=schedule, muted_until=muted
         )
-        return sent_to(f"/channels/{id}", "saved")
+        return sent_to(f"/channels/{channel}", "saved")
 
-    return await run_in_threadpool(_done, request, visiting, id, step)
+    return await run_in_threadpool(_done, request, visiting, channel, step)
 
 
-@pages.post("/channels/{id}/{word}")
-async def act(request: Request, visiting: Visiting, id: Id, word: str, form: Form) -> Response:
+@pages.post("/channels/{channel}/{word}")
+async def act(request: Request, visiting: Visiting, channel: Id, word: str, form: Form) -> Response:
     if word == "test":
-        return await _test(request, visiting, id)
+        return await _test(request, visiting, channel)
     if word not in _STEPS:
         raise Problem(404, "nothing is at this address; go back to the channel")
-    return await run_in_threadpool(_done, request, visiting, id, lambda: _STEPS[word](visiting, id, form))
+    return await run_in_threadpool(
+        _done, request, visiting, channel, lambda: _STEPS[word](visiting, channel, form)
+    )
 
 
 def _mute(visiting: Caller, id: str, form: Fields) -> Response:
