@@ -102,6 +102,18 @@ def test_messages_are_ranges_that_touch(made: Told) -> None:
     assert [each.subscription for each in made.messages.contents([second], 5)[0].first] == ["t"]
 
 
+def test_many_notifications_are_assigned_in_windows_and_gaps_cost_nothing(made: Told) -> None:
+    made.channels.add(channel(), ["s0"], most=9)
+    made.channels.add(channel("z"), ["s20999"], most=9)
+    with made.mailbox.database.writing() as connection:
+        connection.execute(text(f"UPDATE counters SET value = {1 << 60} WHERE name = 'number'"))
+    made.record(*(f"s{n:05}" if n else "s0" for n in range(21_000)))
+    assert made.messages.assign(due, NOW)
+    assert not made.messages.assign(due, NOW)
+    assert made.messages.waiting([channel(), channel("z")]) == {"c": 1, "z": 1}
+    assert not made.messages.assign(due, NOW)
+
+
 def test_undecided_ones_need_no_message(made: Told) -> None:
     made.channels.add(channel(), ["s"], most=9)
     undecided = {**notification_row("s", "u"), "verdict": "undecided"}

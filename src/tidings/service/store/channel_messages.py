@@ -32,7 +32,7 @@ from tidings.service.store.tables import clean
 from tidings.service.store.transactions import insert_columns
 
 NOTIFICATIONS: Final = "notifications"
-_WINDOW: Final = 20_000  # numbers that are looked at in a transaction: recording waits for it
+_WINDOW: Final = 20_000  # notifications that are looked at in a transaction: recording waits for it
 _PORTION: Final = 1_000  # channels in a statement
 _COUNTED: Final = 1_000  # notifications of a subscription that are counted
 _UNDECIDED: Final = NotificationKind.UNDECIDED.value
@@ -72,6 +72,13 @@ _COLLECTING: Final = (
     .select_from(tables.channel_messages)
     .join(tables.channels, _channel.id == _message.channel)
     .where(_message.until_number.is_(None))
+)
+_WINDOW_END: Final = (  # numbers may have large gaps, such as after the restoration of a backup
+    select(_notified.number)
+    .where(_notified.number > bindparam("after"))
+    .order_by(_notified.number)
+    .limit(1)
+    .offset(_WINDOW - 1)
 )
 _DUE_TO_SEAL: Final = (
     _COLLECTING.where(
@@ -140,7 +147,8 @@ class ChannelMessages:
         with self._database.writing() as connection:
             after = raise_counter(connection, "assigned", 0)
             last = counter_value(connection, "number")
-            upto = min(last, after + _WINDOW) if is_used else last
+            end = connection.execute(_WINDOW_END, {"after": after}).scalar() if is_used else None
+            upto = last if end is None else int(end)
             # Rows of SQLAlchemy's own would take most of the time, with many channels.
             rows = connection.execute(_WITH_NEWS, {"after": after, "upto": upto}).cursor.fetchall()
             ids, cursors, schedules, sent, arrived = zip(*rows, strict=True) if rows else ((),) * 5
