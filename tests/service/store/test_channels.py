@@ -71,7 +71,10 @@ def test_channels_are_kept_as_they_are_given(made: Told) -> None:
     assert [each.id for each in made.channels.channels_of("a")] == ["c", "f"]
     made.channels.end("d", "enough")
     assert made.channels.counts() == {"active": 2, "ended": 1}
-    made.channels.add(channel("e"), [], most=2)  # one that has ended does not count
+    with pytest.raises(TooManyChannels):
+        made.channels.add(channel("e"), [], most=2)  # one that has ended counts until it is removed
+    assert made.channels.remove("d")
+    made.channels.add(channel("e"), [], most=2)
 
 
 def test_messages_are_ranges_that_touch(made: Told) -> None:

@@ -105,11 +105,9 @@ class ChannelStore:
         unconfirmed has a message that asks for it."""
         with self._database.writing() as connection:
             number = _take_turn(connection)
-            held = select(func.count()).where(
-                _kept.owner == clean(channel.owner), _kept.state != ChannelState.ENDED
-            )
+            held = select(func.count()).where(_kept.owner == clean(channel.owner))
             if connection.execute(held).scalar_one() >= most:
-                raise TooManyChannels(f"there are {most:,} channels already; end some of them first")
+                raise TooManyChannels(f"there are {most:,} channels already; remove some of them first")
             values = {name: getattr(channel, name) for name in _COLUMNS} | {
                 "cursor": number,
                 "sent": json.dumps(channel.sent),

@@ -271,7 +271,7 @@ def test_an_owner_has_a_bounded_number_of_channels_in_pages(guarded: Served) -> 
     refused = guarded.http.post("/api/channels", json=new, headers=headers)
     assert (refused.status_code, refused.json()["detail"]) == (
         422,
-        "there are 100 channels already; end some of them first",
+        "there are 100 channels already; remove some of them first",
     )
     with Client(guarded.url, secret) as client:
         assert [channel.title for channel in client.channels()] == [

@@ -16,6 +16,7 @@ from tests.service.web.pages.test_pages import HTML
 from tidings.service.delivery.channels.schedule import Schedule
 from tidings.service.model import Channel, ChannelState, Role
 from tidings.service.subscriptions.tickets import new_id
+from tidings.service.telemetry.logs import without_secrets
 from tidings.service.web.pages.channels.schedule_form import in_words
 
 HOOK = "https://example.org/hook"
@@ -161,6 +162,14 @@ def test_a_link_is_for_its_channel_and_its_action_alone(guarded: Served, strange
         if "/unsubscribe/" in wrong:
             assert stranger.post(wrong, data=body).status_code == 404, wrong
     assert state_of(guarded, first) is state_of(guarded, second) is ChannelState.UNCONFIRMED
+
+
+def test_links_are_not_in_log_lines() -> None:
+    line = 'GET "/channels/unsubscribe/cabc.0123456789abcdef?x=1" and /channels/confirm/cabc.0123 and /channels/cabc'
+    assert (
+        without_secrets(line)
+        == 'GET "/channels/unsubscribe/…?x=1" and /channels/confirm/… and /channels/cabc'
+    )
 
 
 @pytest.mark.parametrize(

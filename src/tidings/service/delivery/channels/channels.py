@@ -27,8 +27,9 @@ from tidings.service.subscriptions import tickets
 from tidings.service.subscriptions.access_control import AccessControl, AccessError, NotFound
 from tidings.service.subscriptions.lifecycle import check_title
 
-MOST_CHANNELS: Final = 100  # of an owner
+MOST_CHANNELS: Final = 100  # of an owner, those that have ended included
 MOST_SUBSCRIPTIONS: Final = 1_000  # of a channel
+AS_IT_IS: Final = "as it is"  # in the place of a time that stays
 
 
 class ChannelError(TidingsError):
@@ -144,16 +145,19 @@ class Channels:
         title: str | None = None,
         schedule: Mapping[str, Any] | None = None,
         subscriptions: Sequence[str] | None = None,
-        **muted_until: str | None,
+        muted_until: str | None = AS_IT_IS,
     ) -> Channel:
-        """Changes what is given. A schedule replaces all of the one before; `muted_until` changes only that of it."""
+        """Changes what is given. A schedule replaces all of the one before; `muted_until` changes only that of it, and None
+        ends a mute."""
         channel = self._changeable(principal, id)
         values: dict[str, Any] = {}
         if title is not None:
             values["title"] = check_title(title)
-        if schedule is not None or muted_until:
+        if schedule is not None or muted_until != AS_IT_IS:
             given = dict(schedule_of(channel.schedule).to_json() if schedule is None else schedule)
-            values["schedule"] = json.dumps(Schedule.from_json(given | muted_until).to_json())
+            if muted_until != AS_IT_IS:
+                given["muted_until"] = muted_until
+            values["schedule"] = json.dumps(Schedule.from_json(given).to_json())
         wanted = None if subscriptions is None else self._own(channel.owner, subscriptions)
         if wanted is not None:
             there = self._store.subscriptions([id]).get(id, [])
