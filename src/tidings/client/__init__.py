@@ -18,6 +18,7 @@ from tidings.client.async_client import AsyncClient
 from tidings.client.responses import (
     Backtest,
     BulkItem,
+    Channel,
     Checked,
     Definition,
     Explanation,
@@ -37,6 +38,7 @@ __all__ = [
     "AsyncClient",
     "Backtest",
     "BulkItem",
+    "Channel",
     "Checked",
     "Client",
     "Definition",

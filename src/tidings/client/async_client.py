@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
+from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast
 from weakref import WeakSet
 
 import httpx
 
-from tidings.client import calls
-from tidings.client.calls import Call, Page, Validity, id_of
+from tidings.client import calls, channel_calls
+from tidings.client.calls import Call, Page, Validity, channel_id, id_of
 from tidings.client.connection import Connection
 from tidings.client.responses import (
     Backtest,
     BulkItem,
+    Channel,
     Checked,
     Definition,
     Explanation,
@@ -160,6 +162,77 @@ class AsyncClient(Connection):
 
     async def remove_webhook(self, subscription: Subscription | str, *, ticket: str | None = None) -> None:
         await self._do(calls.remove_webhook(id_of(subscription), self._ticket(subscription, ticket)))
+
+    # Channels
+
+    async def channels(self, *, user: str | None = None) -> AsyncGenerator[Channel, None]:
+        """The caller's channels, newest first; of a delegate those of all its users, or of this one."""
+        cursor = None
+        while True:
+            page = await self._do(channel_calls.channels(user, cursor))
+            for channel in page.items:
+                yield channel
+            if (cursor := page.next) is None:
+                return
+
+    async def channel(self, id: str) -> Channel:
+        """A channel as it is now."""
+        return await self._do(channel_calls.channel(id))
+
+    async def add_channel(
+        self,
+        kind: str,
+        address: str,
+        *,
+        title: str = "",
+        schedule: Mapping[str, Any] | None = None,
+        subscriptions: Iterable[Subscription | str] = (),
+        secret: str | None = None,
+        confirmed: bool = False,
+    ) -> Channel:
+        """Sends messages with the notifications of several subscriptions to one address: at once, or as often as the
+        schedule says, such as {"digest": "daily", "at": "08:00", "zone": "Europe/Vienna"}. The holder of a mail
+        address is asked first, unless an admin or a delegate says that it is confirmed."""
+        members = {
+            "kind": kind,
+            "address": address,
+            "title": title,
+            "schedule": dict(schedule or {}),
+            "subscriptions": [id_of(each) for each in subscriptions],
+            "secret": secret,
+            "confirmed": confirmed,
+        }
+        return await self._do(channel_calls.add(members))
+
+    async def change_channel(
+        self,
+        channel: Channel | str,
+        *,
+        title: str | None = None,
+        schedule: Mapping[str, Any] | None = None,
+        subscriptions: Iterable[Subscription | str] | None = None,
+        muted_until: datetime | str | None = None,
+    ) -> Channel:
+        """Changes what is not None. A schedule replaces all of the one before; "never" as `muted_until` ends a mute."""
+        ids = None if subscriptions is None else [id_of(each) for each in subscriptions]
+        changes = {"title": title, "schedule": schedule, "subscriptions": ids}
+        return await self._do(channel_calls.change(channel_id(channel), changes, muted_until))
+
+    async def join_channel(self, channel: Channel | str, subscription: Subscription | str) -> Channel:
+        """Adds a subscription to a channel, from its next notification on."""
+        return await self._do(channel_calls.join(channel_id(channel), id_of(subscription)))
+
+    async def leave_channel(self, channel: Channel | str, subscription: Subscription | str) -> Channel:
+        """Removes a subscription from a channel; what waits of it is still sent."""
+        return await self._do(channel_calls.leave(channel_id(channel), id_of(subscription)))
+
+    async def end_channel(self, channel: Channel | str) -> None:
+        """Ends a channel for good; its subscriptions stay."""
+        await self._do(channel_calls.end(channel_id(channel)))
+
+    async def test_channel(self, channel: Channel | str) -> Mapping[str, Any]:
+        """Sends a test message now: whether it was delivered, or the error."""
+        return await self._do(channel_calls.test(channel_id(channel)))
 
     # Notifications
 

@@ -20,6 +20,7 @@ from urllib.parse import quote
 from tidings.client.responses import (
     BacktestState,
     BulkItem,
+    Channel,
     Checked,
     Definition,
     Explanation,
@@ -125,6 +126,10 @@ def id_of(subscription: Subscription | str) -> str:
     return subscription if isinstance(subscription, str) else subscription.id
 
 
+def channel_id(channel: Channel | str) -> str:
+    return channel if isinstance(channel, str) else channel.id
+
+
 # Subscriptions
 
 
@@ -132,14 +137,14 @@ def subscribe(text: str, valid_for: Validity, members: Mapping[str, Any]) -> Cal
     """Tags are sent only if there are some: an older service refuses members that it does not know."""
     named = {name: value for name, value in members.items() if value not in (None, [])}
     asked = {"text": text, **named, **_validity(valid_for)}
-    return _json("POST", "/api/subscriptions", asked, Subscription.read)
+    return json_call("POST", "/api/subscriptions", asked, Subscription.read)
 
 
 def edit(id: str, changes: Mapping[str, Any], revision: int | None, ticket: str | None) -> Call[Subscription]:
     """Changes what is not None."""
     valid_for = _validity(changes.get("valid_for"))
     named = {name: value for name, value in changes.items() if value is not None} | valid_for
-    call = _json("PATCH", _path(id), named, Subscription.read, ticket=ticket)
+    call = json_call("PATCH", _path(id), named, Subscription.read, ticket=ticket)
     return call if revision is None else replace(call, headers={**call.headers, "If-Match": f'"{revision}"'})
 
 
@@ -179,19 +184,21 @@ def subscriptions(
     state: str | None, search: str, tag: str, user: str | None, cursor: str | None
 ) -> Call[Page[Subscription]]:
     params = {"state": state, "search": search or None, "tag": tag or None, "user": user}
-    return _get("/api/subscriptions", _page(Subscription.read), {**params, "cursor": cursor, "limit": 200})
+    return get_call(
+        "/api/subscriptions", page_of(Subscription.read), {**params, "cursor": cursor, "limit": 200}
+    )
 
 
 def subscription(id: str) -> Call[Subscription]:
-    return _get(_path(id), Subscription.read)
+    return get_call(_path(id), Subscription.read)
 
 
 def renew(id: str, valid_for: Validity, ticket: str | None) -> Call[Subscription]:
-    return _json("POST", f"{_path(id)}/renew", _validity(valid_for), Subscription.read, ticket=ticket)
+    return json_call("POST", f"{_path(id)}/renew", _validity(valid_for), Subscription.read, ticket=ticket)
 
 
 def change(id: str, word: Literal["pause", "resume"], ticket: str | None) -> Call[Subscription]:
-    return _json("POST", f"{_path(id)}/{word}", {}, Subscription.read, ticket=ticket, repeatable=True)
+    return json_call("POST", f"{_path(id)}/{word}", {}, Subscription.read, ticket=ticket, repeatable=True)
 
 
 def cancel(id: str, ticket: str | None) -> Call[Subscription]:
@@ -199,13 +206,13 @@ def cancel(id: str, ticket: str | None) -> Call[Subscription]:
 
 
 def set_webhook(id: str, url: str, ticket: str | None) -> Call[str]:
-    return _json(
+    return json_call(
         "PUT", f"{_path(id)}/webhook", {"url": url}, lambda answer: str(answer["secret"]), ticket=ticket
     )
 
 
 def remove_webhook(id: str, ticket: str | None) -> Call[None]:
-    return Call("DELETE", f"{_path(id)}/webhook", _nothing, headers=_ticket(ticket), repeatable=True)
+    return Call("DELETE", f"{_path(id)}/webhook", nothing, headers=_ticket(ticket), repeatable=True)
 
 
 # Notifications
@@ -213,12 +220,12 @@ def remove_webhook(id: str, ticket: str | None) -> Call[None]:
 
 def notifications(id: str, after: int | None, limit: int, cursor: str | None) -> Call[Page[Notification]]:
     params = {"after": after if cursor is None else None, "limit": limit, "cursor": cursor}
-    return _get(f"{_path(id)}/notifications", _page(Notification.read), params)
+    return get_call(f"{_path(id)}/notifications", page_of(Notification.read), params)
 
 
 def explain(notification: Notification) -> Call[Explanation]:
     id = quote(notification.id, safe="")
-    return _get(f"{_path(notification.subscription)}/notifications/{id}/why", Explanation.read)
+    return get_call(f"{_path(notification.subscription)}/notifications/{id}/why", Explanation.read)
 
 
 def stream(ids: list[str] | None, last: int | None, payload: str = "always") -> Call[None]:
@@ -228,9 +235,9 @@ def stream(ids: list[str] | None, last: int | None, payload: str = "always") -> 
     if last is not None:
         headers["Last-Event-ID"] = str(last)
     if ids is not None and len(ids) == 1:
-        return Call("GET", f"{_path(ids[0])}/stream", _nothing, once, headers, repeatable=True)
+        return Call("GET", f"{_path(ids[0])}/stream", nothing, once, headers, repeatable=True)
     params = once if ids is None else {"subscription": ids, **once}
-    return Call("GET", "/api/stream", _nothing, params, headers, repeatable=True)
+    return Call("GET", "/api/stream", nothing, params, headers, repeatable=True)
 
 
 # Events
@@ -325,7 +332,7 @@ def match(event: Any, format: str | None, source: str) -> Call[Matches]:
 
 
 def tables() -> Call[list[Table]]:
-    return _get("/api/tables", lambda answer: [_table(item) for item in answer["items"]])
+    return get_call("/api/tables", lambda answer: [_table(item) for item in answer["items"]])
 
 
 def _table(item: Mapping[str, Any]) -> Table:
@@ -336,31 +343,31 @@ def _table(item: Mapping[str, Any]) -> Table:
 
 def rows(table: str, cursor: str | None) -> Call[Page[dict[str, Any]]]:
     path = f"/api/tables/{quote(table, safe='')}/rows"
-    return _get(path, _page(dict), {"cursor": cursor, "limit": 200})
+    return get_call(path, page_of(dict), {"cursor": cursor, "limit": 200})
 
 
 def snapshot(id: str, ticket: str | None) -> Call[str]:
-    return _json("POST", f"{_path(id)}/snapshot", {}, lambda answer: str(answer["event"]), ticket=ticket)
+    return json_call("POST", f"{_path(id)}/snapshot", {}, lambda answer: str(answer["event"]), ticket=ticket)
 
 
 # Texts of subscriptions, sources, the service
 
 
 def check(text: str) -> Call[Checked]:
-    return _json("POST", "/api/check", {"text": text}, Checked.read, repeatable=True)
+    return json_call("POST", "/api/check", {"text": text}, Checked.read, repeatable=True)
 
 
 def try_(text: str) -> Call[Trial]:
-    return _json("POST", "/api/try", {"text": text}, Trial.read, repeatable=True)
+    return json_call("POST", "/api/try", {"text": text}, Trial.read, repeatable=True)
 
 
 def begin_backtest(text: str, days: int, schedule: Mapping[str, Any] | None) -> Call[BacktestState]:
     asked = {"text": text, "days": days, **({} if schedule is None else {"schedule": dict(schedule)})}
-    return _json("POST", "/api/backtests", asked, BacktestState.read)
+    return json_call("POST", "/api/backtests", asked, BacktestState.read)
 
 
 def backtest(id: str) -> Call[BacktestState]:
-    return _get(f"/api/backtests/{quote(id, safe='')}", BacktestState.read)
+    return get_call(f"/api/backtests/{quote(id, safe='')}", BacktestState.read)
 
 
 def cancel_backtest(id: str) -> Call[BacktestState]:
@@ -369,14 +376,16 @@ def cancel_backtest(id: str) -> Call[BacktestState]:
 
 def follow(url: str, title: str, interval: float | None) -> Call[Source]:
     own = {} if interval is None else {"interval": interval}
-    return _json("POST", "/api/sources", {"url": url, "title": title, **own}, Source.read, repeatable=True)
+    return json_call(
+        "POST", "/api/sources", {"url": url, "title": title, **own}, Source.read, repeatable=True
+    )
 
 
 def change_source(url: str, title: str | None, interval: float | Literal["default"] | None) -> Call[Source]:
     changes: dict[str, Any] = {} if title is None else {"title": title}
     if interval is not None:
         changes["interval"] = None if interval == "default" else interval
-    call = _json("PATCH", "/api/sources", changes, Source.read, repeatable=True)
+    call = json_call("PATCH", "/api/sources", changes, Source.read, repeatable=True)
     return replace(call, params={"url": url})
 
 
@@ -393,18 +402,18 @@ def follow_opml(document: str | bytes) -> Call[Mapping[str, Any]]:
 
 
 def unfollow(url: str) -> Call[None]:
-    return Call("DELETE", "/api/sources", _nothing, {"url": url})
+    return Call("DELETE", "/api/sources", nothing, {"url": url})
 
 
 def sources(cursor: str | None) -> Call[Page[Source]]:
-    return _get("/api/sources", _page(Source.read), {"cursor": cursor, "limit": 200})
+    return get_call("/api/sources", page_of(Source.read), {"cursor": cursor, "limit": 200})
 
 
 # Definitions
 
 
 def definitions() -> Call[list[Definition]]:
-    return _get("/api/definitions", lambda answer: [Definition.read(item) for item in answer["items"]])
+    return get_call("/api/definitions", lambda answer: [Definition.read(item) for item in answer["items"]])
 
 
 def set_taxonomy(document: str | bytes, format: str, replaces: int | None) -> Call[Definition]:
@@ -439,15 +448,15 @@ def _if_match(replaces: int | None) -> dict[str, str]:
 
 
 def status() -> Call[Status]:
-    return _get("/api/status", Status.read)
+    return get_call("/api/status", Status.read)
 
 
-def _get(path: str, read: Callable[[Any], T], params: Mapping[str, Any] | None = None) -> Call[T]:
+def get_call(path: str, read: Callable[[Any], T], params: Mapping[str, Any] | None = None) -> Call[T]:
     given = {name: value for name, value in (params or {}).items() if value is not None}
     return Call("GET", path, read, given, repeatable=True)
 
 
-def _json(
+def json_call(
     method: str,
     path: str,
     asked: Mapping[str, Any],
@@ -472,7 +481,7 @@ def _validity(valid_for: Validity) -> dict[str, Any]:
     return {"valid_for": valid_for.total_seconds() if isinstance(valid_for, timedelta) else valid_for}
 
 
-def _page(read: Callable[[Any], T]) -> Callable[[Any], Page[T]]:
+def page_of(read: Callable[[Any], T]) -> Callable[[Any], Page[T]]:
     return lambda answer: Page([read(item) for item in answer["items"]], answer.get("next"))
 
 
@@ -480,5 +489,5 @@ def _path(id: str) -> str:
     return f"/api/subscriptions/{quote(id, safe='')}"
 
 
-def _nothing(answer: Any) -> None:
+def nothing(answer: Any) -> None:
     return None

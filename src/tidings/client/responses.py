@@ -92,6 +92,30 @@ class Subscription(_Answer):
 
 
 @dataclass(frozen=True, slots=True)
+class Channel(_Answer):
+    """Where the messages of several subscriptions go, and how often. `secret` is set only in the answer to `add_channel` of a
+    webhook; keep it. `waiting` notifications are not sent yet, `next_message` is when they are due."""
+
+    id: str
+    kind: str
+    address: str
+    title: str
+    state: str
+    created: datetime = field(metadata=_TIME)
+    schedule: Mapping[str, Any] = field(default_factory=dict)
+    zone: str = "UTC"
+    subscriptions: list[str] = field(default_factory=list)
+    failures: int = 0
+    error: str | None = None
+    ended_because: str | None = None
+    waiting: int = 0
+    next_message: datetime | None = field(default=None, metadata=_TIME)
+    last_message: datetime | None = field(default=None, metadata=_TIME)
+    secret: str | None = field(default=None, repr=False)
+    user: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class BulkItem(_Answer):
     """What became of one of many subscriptions: its id, ticket and state, or the `error` with its line and column. `reason` says
     why one with the state "unanswerable" cannot be matched."""

@@ -153,6 +153,54 @@ class HubSubscription:
     error: str | None = None  # of the last try, one sentence
 
 
+class ChannelState(StrEnum):
+    """Of a channel. Nothing but the request to confirm it is sent to an unconfirmed one, and nothing to an ended one."""
+
+    UNCONFIRMED = "unconfirmed"
+    ACTIVE = "active"
+    ENDED = "ended"
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """Where the messages of several subscriptions go, and how often. `owner` is that of its subscriptions."""
+
+    id: str
+    owner: str
+    kind: str
+    address: str
+    title: str
+    schedule: str  # JSON
+    created: float
+    secret: str = ""
+    state: ChannelState = ChannelState.ACTIVE
+    cursor: int = 0  # what is numbered up to it is in messages, or needs none
+    sent: tuple[float, ...] = ()  # when its last messages were sent, as far as its limit needs it
+    failures: int = 0  # in a row
+    refusals: int = 0  # in a row
+    error: str | None = None  # of the last attempt, a sentence
+    reason: str | None = None  # why it has ended
+
+
+class QueuedMessage(NamedTuple):
+    """A message of a channel that is not sent yet, of the notifications numbered above `after` up to `until`, which is None
+    while it collects."""
+
+    channel: Channel
+    kind: str
+    after: int
+    until: int | None
+    first: float
+    due: float
+    next_try: float
+    failing_since: float | None
+
+    @property
+    def id(self) -> str:
+        """The same at every attempt. A number is given once, also after the restoration of a backup."""
+        return f"{self.channel.id}-{self.kind if self.until is None or self.until < 0 else self.until}"
+
+
 MATCH, JOINS = "match", "joins"  # the roles of the stream's queries
 IN_PROCESS = "in-process"  # the query of a stream without Spark; the mailbox knows all of it
 

@@ -22,6 +22,10 @@ from tidings.feeds.fetch import FeedResult
 from tidings.model.event import Event
 from tidings.service.delivery import sse
 from tidings.service.delivery.binding_types import BindingTypes
+from tidings.service.delivery.channels.channels import Channels
+from tidings.service.delivery.channels.composing import Composer, Links
+from tidings.service.delivery.channels.sending import Sender
+from tidings.service.delivery.channels.transports import Transports
 from tidings.service.delivery.feed_documents import FeedDocuments
 from tidings.service.delivery.hub import Hub
 from tidings.service.delivery.notification_json import (
@@ -59,6 +63,8 @@ from tidings.service.relay.parent import Parent
 from tidings.service.relay.upstream import Upstream
 from tidings.service.relay.upstream_definitions import UpstreamDefinitions
 from tidings.service.settings import Settings
+from tidings.service.store.channel_messages import ChannelMessages
+from tidings.service.store.channels import ChannelStore
 from tidings.service.store.database import open_stores
 from tidings.service.store.hub_subscriptions import HubSubscriptions
 from tidings.service.store.mailbox import Mailbox
@@ -237,6 +243,7 @@ class Service:
             clock=self.clock,
         )
         self._assemble_websub_hub()
+        self._assemble_channels()
 
     def _assemble_websub_hub(self) -> None:
         """The hub that pushes the feeds of subscriptions."""
@@ -259,6 +266,27 @@ class Service:
             ),
             count=metrics.verified,
             clock=self.clock,
+        )
+
+    def _assemble_channels(self) -> None:
+        """Messages of several subscriptions to one address."""
+        settings, clock = self.settings, self.clock
+        store = ChannelStore(self.mailbox)
+        self.channel_messages = ChannelMessages(self.mailbox)
+        transports, links = Transports(settings), Links(settings, self.access.sign)
+        composer = Composer(self.channel_messages, self.registry, settings, links)
+        self.sender = Sender(
+            self.channel_messages, composer, transports, self.hub, counts=self.metrics.channels, clock=clock
+        )
+        self.channels = Channels(
+            store,
+            self.channel_messages,
+            self.registry,
+            self.access,
+            transports,
+            links,
+            sender=self.sender,
+            clock=clock,
         )
 
     def _assemble_links(self) -> None:
@@ -371,6 +399,7 @@ class Service:
             log_bytes=lambda: sum(path.stat().st_size for path in self.log.folder.glob("*.log")),
             parts=lambda: versions.number_of_parts(self.index_writer.root),
         )
+        self.metrics.channels.watch(self.channel_messages.count)
 
     def _open_stores(self) -> None:
         data, later = self.settings.data, self._stack.callback
@@ -415,11 +444,10 @@ class Service:
 
     @asynccontextmanager
     async def lifespan(self, app: object) -> AsyncIterator[None]:
-        """Runs what needs the event loop: webhooks, the hub of feeds, and the signal that ends open streams."""
+        """Runs what needs the event loop: webhooks, channels, the hub of feeds, and the signal that ends open streams."""
         self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
-        delivering = [
-            asyncio.create_task(part.run(self._stopping)) for part in (self.webhooks, self.websub_hub)
-        ]
+        parts = (self.webhooks, self.sender, self.websub_hub)
+        delivering = [asyncio.create_task(part.run(self._stopping)) for part in parts]
         try:
             yield
         finally:

@@ -1,7 +1,7 @@
 """The settings of a service. Every value has a default: `tidings serve` alone is a whole system.
 
 data/registry.db        subscriptions, tokens, sources, deliveries   (or PostgreSQL)
-data/mailbox.db         notifications                               (or PostgreSQL)
+data/mailbox.db         notifications, channels                     (or PostgreSQL)
 data/feeds.db           the fetch states of followed feeds, subscriptions at their hubs
 data/log/               the event log
 data/arrivals.db        which events are in the log

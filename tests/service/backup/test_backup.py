@@ -7,6 +7,7 @@ import json
 import tarfile
 import threading
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,10 @@ from tidings.service.backup.archive import BackupError
 from tidings.service.backup.backup import backup
 from tidings.service.backup.files import Overtaken
 from tidings.service.backup.restore import restore
+from tidings.service.model import Channel
 from tidings.service.settings import Settings
+from tidings.service.store.channel_messages import ChannelMessages
+from tidings.service.store.channels import ChannelStore
 from tidings.service.store.database import open_mailbox, open_stores
 from tidings.service.store.transactions import StoreError
 from tidings.storage.event_log import EventLog
@@ -92,6 +96,34 @@ def told(served, id: str, count: int) -> list[str]:
             break
         until.wait(0.02)
     return [one.event.id for one in found]
+
+
+def test_channels_go_on_with_what_waited(kept: Path, tmp_path: Path) -> None:
+    mailbox = open_mailbox(Settings(kept))
+    channel = Channel("c", "", "webhook", "https://example.org/", "", "{}", 1.0, secret="s")
+    ChannelStore(mailbox).add(channel, ["s"], most=1)
+    assert mailbox.record(*batch(0, [notification_row("s", "e1")]))
+
+    def due(schedule: str, sent: Sequence[float], first: float) -> float:
+        return 100.0
+
+    ChannelMessages(mailbox).assign(due, 1.0)
+    before = mailbox.last()
+    stream = taken(kept)
+    mailbox.close()
+    restore(Settings(tmp_path / "new"), stream)
+    mailbox = open_mailbox(Settings(tmp_path / "new"))
+    messages = ChannelMessages(mailbox)
+    assert mailbox.record(*batch(1, [notification_row("s", "e2")]))
+    assert not messages.assign(due, 2.0)
+    assert messages.seal(due, 100.0, 10) == 1
+    (message,) = messages.to_send(100.0, 10)
+    assert message.channel.secret == "s"
+    assert message.until is not None
+    assert message.until > before  # so its id was not used before
+    (contents,) = messages.contents([message], 10)
+    assert [each.event.id for each in contents.first] == ["e1", "e2"]
+    mailbox.close()
 
 
 # What Spark has

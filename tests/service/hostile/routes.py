@@ -8,6 +8,13 @@ from typing import Any
 from tidings.service.service import Service
 from tidings.service.web.app import create_app
 
+PARAMETERS = ("id", "key", "notification", "name", "word", "format", "channel", "subscription", "secret")
+
+
+def filled(path: str, otherwise: str = "x", **known: str) -> str:
+    """The path with its parameters filled in."""
+    return path.format_map({**dict.fromkeys(PARAMETERS, otherwise), **known})
+
 
 def routes_of(service: Service) -> list[tuple[str, str]]:
     """(method, path), sorted; HEAD only where there is no GET."""

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tests.service.conftest import Running, Served
-from tests.service.hostile.routes import routes_of
+from tests.service.hostile.routes import filled, routes_of
 from tidings.service.model import Role
 
 HTML = {"Accept": "text/html"}
@@ -44,9 +44,7 @@ def test_no_route_is_changed_from_elsewhere(served: Served) -> None:
         if method in ("GET", "HEAD"):
             continue
         for site in SITES:
-            answer = served.http.request(
-                method, path.format(id="x", word="pause", name="x", notification="x", key="x"), headers=site
-            )
+            answer = served.http.request(method, filled(path, word="pause"), headers=site)
             assert answer.status_code == 403, (method, path, site)
             assert answer.json()["type"] == "/problems/cross-site"
             assert "content-security-policy" in answer.headers
@@ -58,18 +56,19 @@ def test_no_route_answers_to_another_name(served: Served, host: str) -> None:
     for method, path in routes_of(served.service):
         answer = served.http.request(
             method,
-            path.format(id="x", word="x", key="x", format="rss", notification="x", name="x"),
+            filled(path, format="rss"),
             headers={"Host": host},
         )
         assert answer.status_code in (400, 421), (method, path)
 
 
 def forms_of(served: Served, id: str) -> set[str]:
-    """The addresses that take a form, which are those outside the API, XML-RPC and WebSub."""
+    """The addresses that take a form, which are those outside the API, XML-RPC and WebSub; and but for the click that ends a
+    channel, whose address is a secret."""
     return {
-        path.format(id=id, word=word, notification="x")
+        filled(path, id=id, word=word)
         for method, path in routes_of(served.service)
-        if method == "POST" and not path.startswith(("/api/", "/xmlrpc", "/websub"))
+        if method == "POST" and not path.startswith(("/api/", "/xmlrpc", "/websub", "/channels/unsubscribe/"))
         for word in WORDS
     }
 

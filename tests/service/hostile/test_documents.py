@@ -26,7 +26,7 @@ from tests.service.hostile.documents import (
     nested_json,
     outside,
 )
-from tests.service.hostile.routes import routes_of
+from tests.service.hostile.routes import filled, routes_of
 from tests.service.hostile.test_cross_site import visit
 from tidings.service.ingest.request_bodies import ParsedBody, read_events
 from tidings.service.web.api import events
@@ -169,7 +169,7 @@ def test_json_that_nests_on_every_route(served: Served, name: str) -> None:
     for method, path in routes_of(served.service):
         if method in ("GET", "HEAD"):
             continue
-        path = path.format(id="none", word="pause", name="none", notification="none", key="none")
+        path = filled(path, "none", word="pause")
         for kind in JSON_KINDS if path == "/api/events" else JSON_KINDS[:1]:
             began = time.monotonic()
             answer = served.http.request(method, path, content=body, headers={"Content-Type": kind})

@@ -1,7 +1,7 @@
 """Who may do what, as one table over all routes: a route that is not in it fails the test that looks for it.
 
 A row says what is sent, and what the answer is to nobody, a publisher, a subscriber, a stranger (another subscriber)
-and an admin. `{id}` is a subscription of the subscriber, `{nid}` a notification of it. The subscriber is a user of a delegate, so
+and an admin. `{id}` is a subscription of the subscriber, `{nid}` a notification of it, `{channel}` a channel of the same. The subscriber is a user of a delegate, so
 the delegate and another of its users are in the table too.
 """
 
@@ -52,6 +52,7 @@ class Row(NamedTuple):
 
 
 TEXT = {"text": "WHERE a = 1"}
+HOOK = {"kind": "webhook", "address": "https://hook.invalid/"}
 RELAY = "n" + "a" * 20
 EVENT = {"source": "roles", "a": 1}
 FORM = "application/x-www-form-urlencoded"
@@ -61,7 +62,11 @@ OF_DELEGATES = {
     "POST /api/subscriptions": 422,  # for whom?
     "POST /api/sources": 200,  # it is followed already
     "DELETE /api/subscriptions/{id}": 410,  # by its user already
+    "POST /api/channels": 422,  # for whom?
+    "DELETE /api/channels/{channel}/subscriptions/{subscription}": 404,  # by its user already
+    "DELETE /api/channels/{channel}": 404,
 }
+LAST = ("DELETE /api/channels/{channel}", "DELETE /api/subscriptions/{id}")
 ROWS = [
     # route                                             nobody publisher subscriber stranger admin
     Row("GET /health", 200, 200, 200, 200, 200),
@@ -132,6 +137,14 @@ ROWS = [
     Row("POST /api/subscriptions/{id}/webhook/test", 401, 404, 200, 404, 200, {}),
     Row("DELETE /api/subscriptions/{id}/webhook", 401, 404, 204, 404, 204),
     Row("DELETE /api/subscriptions/{id}", 401, 404, 200, 404, 410),
+    Row("GET /api/channels", 401, 403, 200, 200, 200),
+    Row("POST /api/channels", 401, 403, 201, 201, 201, HOOK),
+    Row("GET /api/channels/{channel}", 401, 404, 200, 404, 200),
+    Row("PATCH /api/channels/{channel}", 401, 404, 200, 404, 200, {"title": "changed"}),
+    Row("POST /api/channels/{channel}/test", 401, 404, 200, 404, 200),
+    Row("PUT /api/channels/{channel}/subscriptions/{subscription}", 401, 404, 200, 404, 200),
+    Row("DELETE /api/channels/{channel}/subscriptions/{subscription}", 401, 404, 200, 404, 404),
+    Row("DELETE /api/channels/{channel}", 401, 404, 204, 404, 404),
     Row("GET /feeds/{key}.{format}", 404, 404, 404, 404, 404),  # by its id: it is not public
     Row("POST /websub", 415, 415, 415, 415, 415, {}),  # whoever knows the address of a feed, which is its secret
     Row("GET /websub/callbacks/{key}", 404, 404, 404, 404, 404),  # for hubs: there is none
@@ -153,6 +166,12 @@ ROWS = [
     Row("GET /events/match", 401, 403, 200, 200, 200),
     Row("GET /notifications", 401, 403, 200, 200, 200, None, "?q=x"),
     Row("GET /subscriptions/{id}/notifications/{notification}", 401, 404, 200, 404, 200),
+    Row("GET /channels", 401, 403, 200, 200, 200),
+    Row("GET /channels/{channel}", 401, 404, 200, 404, 200),
+    Row("GET /channels/confirm/{secret}", 404, 404, 404, 404, 404),
+    Row("GET /channels/unsubscribe/{secret}", 404, 404, 404, 404, 404),
+    Row("POST /channels/unsubscribe/{secret}", 404, 404, 404, 404, 404, b"List-Unsubscribe=One-Click", "", FORM),
+    Row("POST /channels/confirm/{secret}", 403, 403, 403, 403, 403, b"", "", FORM),
     # Forms: who is not logged in is told so first; a form without its token is refused, whoever sends it.
     Row("POST /login", 403, 403, 403, 403, 403, b"token=x", "", FORM),
     Row("POST /logout", 403, 403, 403, 403, 403, b"", "", FORM),
@@ -161,13 +180,13 @@ ROWS = [
         for path in (
             "/publish", "/backtests", "/sources", "/sources/fetch", "/sources/interval", "/sources/opml", "/sources/remove", "/tokens", "/tokens/revoke", "/subscriptions", "/subscriptions/new",
             "/subscriptions/{id}/renew", "/subscriptions/{id}/{word}", "/subscriptions/{id}/edit", "/subscriptions/{id}/compare",
-            "/events/match", "/notifications/read",
+            "/events/match", "/notifications/read", "/channels", "/channels/{channel}", "/channels/{channel}/{word}",
             "/subscriptions/{id}/read", "/subscriptions/{id}/notifications/{notification}/star",
         )
     ),
 ]  # fmt: skip
 # Last, because they change what the others look at.
-ORDER = sorted(ROWS, key=lambda row: row.route == "DELETE /api/subscriptions/{id}")
+ORDER = sorted(ROWS, key=lambda row: LAST.index(row.route) if row.route in LAST else -1)
 WHO = ("nobody", "publisher", "stranger", "user", "named", "subscriber", "delegate", "admin")
 
 
@@ -176,6 +195,7 @@ class House(NamedTuple):
     headers: dict[str, dict[str, str]]
     id: str
     notification: str
+    channel: str
 
     def ask(self, row: Row, who: str) -> httpx.Response:
         method, path = row.route.split()
@@ -185,6 +205,9 @@ class House(NamedTuple):
             .replace("{format}", "rss")
             .replace("{notification}", self.notification)
             .replace("{word}", "pause")
+            .replace("{channel}", self.channel)
+            .replace("{subscription}", self.id)
+            .replace("{secret}", f"{self.channel}.{'0' * 64}")
             .replace("{name}", "exchange")
         )
         headers = {"Accept": "application/json", **self.headers[who]}
@@ -225,7 +248,8 @@ def house(guarded: Served) -> House:
         ]
         if items:
             break
-    return House(guarded, headers, id, items[0]["id"])
+    channel = http.post("/api/channels", json=HOOK, headers=headers["subscriber"]).json()["id"]
+    return House(guarded, headers, id, items[0]["id"], channel)
 
 
 def test_the_table_has_every_route(house: House) -> None:

@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from tests.service.conftest import Served
-from tests.service.hostile.routes import routes_of
+from tests.service.hostile.routes import filled, routes_of
 from tidings.service.settings import Settings
 from tidings.service.web.middleware import LARGE, SLOWEST, SMALL, BodyLimit
 
@@ -46,7 +46,12 @@ def exchange(served: Served, head: str, body: Iterator[bytes], seconds: float = 
         return came, sent
 
 
-UNREAD = {("POST", "/api/sources/fetch"), ("PUT", "/api/subscriptions/none/notifications/none/star")}
+UNREAD = {
+    ("POST", "/api/sources/fetch"),
+    ("PUT", "/api/subscriptions/none/notifications/none/star"),
+    ("POST", "/api/channels/none/test"),
+    ("PUT", "/api/channels/none/subscriptions/none"),
+}
 
 
 def head(served: Served, method: str, path: str, *more: str) -> str:
@@ -58,7 +63,7 @@ def head(served: Served, method: str, path: str, *more: str) -> str:
 @pytest.fixture(scope="module")
 def changing(served: Served) -> list[tuple[str, str]]:
     return [
-        (method, path.format(id="none", word="pause", name="x", notification="none", key="none"))
+        (method, filled(path, "none", word="pause"))
         for method, path in routes_of(served.service)
         if method not in ("GET", "HEAD")
     ]

@@ -14,7 +14,7 @@ import pytest
 
 from tests.postgresql import Server
 from tests.service.conftest import Running, Served
-from tests.service.hostile.routes import routes_of
+from tests.service.hostile.routes import filled, routes_of
 from tidings.service.store import transactions
 from tidings.service.store.transactions import Database, StoreAway, StoreError
 
@@ -53,7 +53,7 @@ def answers(served: Served) -> Iterator[tuple[str, httpx.Response]]:
         ):
             continue
         if method == "GET" and path not in WITHOUT:
-            answer = served.http.get(path.format(id="s1", notification="n", key="k", format="atom", name="n"))
+            answer = served.http.get(filled(path, "n", format="atom"))
         elif path in BODIES and method == "POST":
             answer = served.http.post(path, json=BODIES[path])
         else:

@@ -14,8 +14,19 @@ from tidings.errors import TidingsError
 from tidings.model.event import EVENT_SCHEMA, Event
 from tidings.model.notification import NOTIFICATION_SCHEMA
 from tidings.service.ingest.deduplication import Deduplication
-from tidings.service.model import BatchRecord, Delivery, Notice, NotificationKind, State, Subscription
+from tidings.service.model import (
+    BatchRecord,
+    Channel,
+    ChannelState,
+    Delivery,
+    Notice,
+    NotificationKind,
+    State,
+    Subscription,
+)
 from tidings.service.settings import DAY, Settings
+from tidings.service.store.channel_messages import ChannelMessages
+from tidings.service.store.channels import ChannelStore
 from tidings.service.subscriptions.expiry import Expiry
 from tidings.storage.event_log import EventLog, Offset
 
@@ -472,6 +483,37 @@ def test_what_a_webhook_did_not_take_in_time_is_told_as_missed(world):
         "notifications after number 1 up to number 3 could not be delivered within 7 days, and are not kept any longer"
     )
     assert world.notifications("quick") == world.notifications("none") == []
+
+
+def test_what_waited_too_long_for_a_channel_is_reported_as_missed_in_its_next_message(world):
+    for id in ("weekly", "elsewhere"):
+        world.add(id, valid_for=None)
+    store, messages = ChannelStore(world.mailbox), ChannelMessages(world.mailbox)
+    channel = Channel("c", "", "webhook", "https://example.org/", "", "{}", world.clock.now)
+    store.add(channel, ["weekly"], most=10)
+    store.add(replace(channel, id="u", state=ChannelState.UNCONFIRMED, created=1.0), ["weekly"], most=10)
+    for id in ("weekly", "elsewhere"):
+        world.mailbox.notify(
+            [Notice(id, NotificationKind.EXPIRES_SOON, f"{n}", world.clock.now, "soon") for n in range(3)]
+        )
+    later = world.clock.now + 30 * DAY
+
+    def due(schedule, sent, first):
+        return later
+
+    messages.assign(due, world.clock.now)
+    world.clock.now += 8 * DAY
+    world.expiry.retain()
+    assert world.notifications("weekly") == [NotificationKind.MISSED]
+    assert world.notifications("elsewhere") == []
+    messages.assign(due, world.clock.now)
+    assert messages.seal(lambda schedule, sent, first: 0.0, later, 10) == 1
+    (message,) = messages.to_send(later, 10)
+    (contents,) = messages.contents([message], 10)
+    assert [each.message for each in contents.first] == [
+        "notifications after number 0 up to number 3 could not be delivered within 7 days, and are not kept any longer"
+    ]
+    assert store.find("u") is None  # nobody has confirmed it
 
 
 def test_what_ended_long_ago_is_forgotten_with_its_webhook(world):

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from hashlib import blake2b
-from random import Random
 
 import httpx
 from standardwebhooks import Webhook
@@ -27,8 +26,6 @@ from tidings.service.model import NOTICES, Delivery, StoredNotification
 
 TIMEOUT = 15.0  # for all of it: name, connection, answer
 LONGEST_WAIT = 86_400.0
-FIRST_RETRY = 2.0
-LAST_RETRY = 600.0
 _ERRNO = re.compile(r"\[Errno -?\d+\] ")  # a number that says nothing to people
 
 DELIVERED, FAILED, GONE = "delivered", "failed", "gone"
@@ -116,13 +113,6 @@ async def answer_or_failure(asking: Awaitable[Answer], timeout: float) -> Answer
             FAILED,
             f"the receiver cannot be reached: {_sentence_part(_ERRNO.sub('', str(error)) or type(error).__name__)}",
         )
-
-
-def retry_pause(failures: int, retry_after: float | None, random: Random) -> float:
-    """The pause after a failure: random, up to twice as long after each, so that many that failed together do
-    not retry together. Never shorter than Retry-After."""
-    longest = min(LAST_RETRY, FIRST_RETRY * 2.0 ** min(failures - 1, 30))
-    return max(random.uniform(1.0, longest), retry_after or 0.0)
 
 
 def message_id(notification: StoredNotification) -> str:

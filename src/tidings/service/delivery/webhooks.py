@@ -23,15 +23,8 @@ from typing import Any
 from tidings.service.delivery.hub import Hub
 from tidings.service.delivery.notification_json import moment
 from tidings.service.delivery.receivers import Receivers
-from tidings.service.delivery.webhook_attempts import (
-    DELIVERED,
-    GONE,
-    TIMEOUT,
-    Outcome,
-    attempt,
-    attempt_test,
-    retry_pause,
-)
+from tidings.service.delivery.retries import pause
+from tidings.service.delivery.webhook_attempts import DELIVERED, GONE, TIMEOUT, Outcome, attempt, attempt_test
 from tidings.service.delivery.webhook_reads import WebhookMailbox, WebhookReads, WebhookRegistry
 from tidings.service.model import Delivery, Notice, NotificationKind, StoredNotification
 
@@ -322,7 +315,7 @@ class Webhooks:
         failed = replace(delivery, failures=failures, failing_since=since, error=outcome.error)
         if outcome.result == GONE:
             return replace(failed, disabled=outcome.error)
-        return replace(failed, next_try=now + retry_pause(failures, outcome.retry_after, self._random))
+        return replace(failed, next_try=now + pause(self._random, failures, outcome.retry_after))
 
 
 def _late(delivery: Delivery, outcome: Outcome, now: float) -> bool:

@@ -35,7 +35,7 @@ from tidings.service.store.tables import block_of, clean
 from tidings.service.store.transactions import Database, insert_columns
 from tidings.storage.event_log import Offset, Position
 
-HEAD: Final = "0005"
+HEAD: Final = "0006"
 _PORTION = 5_000
 _WINDOW = 20_000  # notifications that are looked through for those of a relay's filters
 _FEW = 2_000  # notifications that are looked through for those of some subscriptions
@@ -146,7 +146,7 @@ class Mailbox:
         stored again."""
         rows = mailbox_rows(batch, notifications, events)
         with self._database.writing() as connection:
-            last = _take(connection, "number", rows.count)
+            last = raise_counter(connection, "number", rows.count)
             recorded = self._slice(connection, batch.query, batch.batch)
             if self._is_done(connection, batch) or (until is not None and recorded.until >= until):
                 connection.rollback()
@@ -158,7 +158,7 @@ class Mailbox:
             spans = {name: [before + number for number in rows.events[name]] for name in ("first", "last")}
             insert_columns(connection, tables.events, {**rows.events, **spans}, _SEEN_AGAIN)
             if faults := len(rows.faults["message"]):
-                end = _take(connection, "fault", faults)
+                end = raise_counter(connection, "fault", faults)
                 insert_columns(
                     connection, tables.faults, {"number": range(end - faults + 1, end + 1), **rows.faults}
                 )
@@ -246,7 +246,7 @@ class Mailbox:
         largest deleted number of each subscription, and what it answers is stored in the same transaction."""
         while end is not None:
             with self._database.writing() as connection:
-                _take(connection, "number", 0)  # first, as every writer does: they take turns
+                raise_counter(connection, "number", 0)  # first, as every writer does: they take turns
                 rows = connection.execute(
                     select(_columns.number, _columns.subscription)
                     .where(_columns.number <= end)
@@ -299,7 +299,7 @@ class Mailbox:
         found: defaultdict[str, list[StoredNotification]] = defaultdict(list)
         lowest = min(cursors.values(), default=0)
         with self._database.reading() as connection:
-            last = _counter(connection, "number")
+            last = counter_value(connection, "number")
             if last - lowest <= _FEW:  # as with streams that wait for what comes
                 numbers = _numbers_between(connection, cursors, Span(lowest + 1, last), limit)
             else:
@@ -327,7 +327,7 @@ class Mailbox:
         """The last number now, and the last number of each subscription that has notifications after `after`."""
         after = _bounded(after)
         with self._database.reading() as connection:
-            last = _counter(connection, "number")
+            last = counter_value(connection, "number")
             if last <= after:
                 return last, {}
             # After each commit: rows of SQLAlchemy's own would take most of the time.
@@ -342,7 +342,7 @@ class Mailbox:
         after, upto = _bounded(after), _bounded(upto)
         keys: dict[bytes, int] = {}
         with self._database.reading() as connection:
-            upto = min(upto, _counter(connection, "number"))
+            upto = min(upto, counter_value(connection, "number"))
             while after < upto and not keys and subscriptions:
                 end = min(after + _WINDOW, upto)
                 window = connection.execute(_EVENT_KEYS, {"after": after, "upto": end}).cursor.fetchall()
@@ -385,7 +385,7 @@ class Mailbox:
         """The number after which everything was stored at this time or later."""
         with self._database.reading() as connection:
             first = connection.execute(select(func.min(_columns.number)).where(_columns.at >= at)).scalar()
-            return _counter(connection, "number") if first is None else int(first) - 1
+            return counter_value(connection, "number") if first is None else int(first) - 1
 
     def first(self) -> int:
         """The smallest number that is still kept; one above the last if there is none."""
@@ -395,7 +395,7 @@ class Mailbox:
     def last(self) -> int:
         """The largest number ever given; 0 before the first."""
         with self._database.reading() as connection:
-            return _counter(connection, "number")
+            return counter_value(connection, "number")
 
     def reached(self) -> dict[str, Offset]:
         """The end of what the last batch of each query had read of the log."""
@@ -434,7 +434,7 @@ class Mailbox:
     def totals(self) -> dict[str, int]:
         """How many events the batches have read and how many notifications they gave, ever."""
         with self._database.reading() as connection:
-            return {name: _counter(connection, name) for name in _TOTALS}
+            return {name: counter_value(connection, name) for name in _TOTALS}
 
     # ---
 
@@ -465,7 +465,7 @@ class Mailbox:
 
 
 def _insert_notices(connection: Connection, notices: Sequence[Notice]) -> None:
-    last = _take(connection, "number", len(notices))
+    last = raise_counter(connection, "number", len(notices))
     columns: dict[str, Sequence[Any]] = {
         "number": range(last - len(notices) + 1, last + 1),
         "subscription": [clean(notice.subscription) for notice in notices],
@@ -479,7 +479,7 @@ def _insert_notices(connection: Connection, notices: Sequence[Notice]) -> None:
 
 def kept_numbers(connection: Connection) -> Span:
     """The numbers that are kept; nothing is above the last before this transaction ends, as far as it sees."""
-    last = _counter(connection, "number")
+    last = counter_value(connection, "number")
     first = connection.execute(_FIRST_NUMBER).scalar()
     return Span(last + 1 if first is None else int(first), last)
 
@@ -557,12 +557,12 @@ def _new_rows(connection: Connection, rows: MailboxRows) -> dict[str, Sequence[A
     return {name: [values[row] for row in kept] for name, values in given.items()}
 
 
-def _take(connection: Connection, name: str, count: int) -> int:
+def raise_counter(connection: Connection, name: str, count: int) -> int:
     """Raises a counter and returns its new value; nobody else changes it before this transaction ends."""
     return int(connection.execute(_RAISE, {"counter": name, "by": count}).scalar_one())
 
 
-def _counter(connection: Connection, name: str) -> int:
+def counter_value(connection: Connection, name: str) -> int:
     return int(connection.execute(_COUNTER, {"counter": name}).scalar_one())
 
 

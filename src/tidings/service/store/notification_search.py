@@ -185,9 +185,10 @@ def _newest(connection: Connection, asked: list[tuple[str, int]]) -> Select[Any]
 
 
 def numbers_of_each(
-    connection: Connection, after: Mapping[str, int], kept: Span, limit: int
+    connection: Connection, after: Mapping[str, int], kept: Span, limit: int, among: Among = Among.ALL
 ) -> dict[str, list[int]]:
-    """The first numbers of each subscription after a number of its own; those without any are left out."""
+    """The first numbers of each subscription after a number of its own, of all or of those that are decided; those without
+    any are left out."""
     of_each = _of_each_postgresql if _on_postgresql(connection) else _of_each_sqlite
     found: defaultdict[str, list[int]] = defaultdict(list)
     blocks = Blocks(connection)
@@ -203,7 +204,8 @@ def numbers_of_each(
             else:
                 asked += [(id, number, after[id]) for number in group]
         for begin in range(0, len(asked), _PORTION):
-            for id, number in connection.execute(of_each(asked[begin : begin + _PORTION], kept.last, limit)):
+            portion = asked[begin : begin + _PORTION]
+            for id, number in connection.execute(of_each(portion, kept.last, limit, among)):
                 found[id].append(number)
     return {id: sorted(numbers)[:limit] for id, numbers in found.items() if numbers}
 
@@ -232,24 +234,32 @@ def _of_several_postgresql(
     return chosen.order_by(order(each.c.number)).limit(numbers._limit)
 
 
-def _of_each_sqlite(asked: list[tuple[str, int, int]], last: int, limit: int) -> Select[str, int]:
+def _of_each_sqlite(
+    asked: list[tuple[str, int, int]], last: int, limit: int, among: Among
+) -> Select[str, int]:
     """The first numbers in each block of a subscription after a number. SQLite has no lateral joins."""
     rows = func.json_each(json.dumps(asked)).table_valued("value")
     id, number, after = (func.json_extract(rows.c.value, f"$[{column}]") for column in range(3))
     inner = tables.notifications.alias("inner_notifications")
     first = select(inner.c.number).where(block_of(inner) == number, inner.c.subscription == id)
     first = first.where(inner.c.number > after, inner.c.number <= last)
+    if among is Among.DECIDED:
+        first = first.where(inner.c.kind != "undecided")
     first = first.order_by(inner.c.number).limit(limit).correlate(rows)
     each = tables.notifications.alias("each")
     return select(each.c.subscription, each.c.number).select_from(rows).join(each, each.c.number.in_(first))
 
 
-def _of_each_postgresql(asked: list[tuple[str, int, int]], last: int, limit: int) -> Select[str, int]:
+def _of_each_postgresql(
+    asked: list[tuple[str, int, int]], last: int, limit: int, among: Among
+) -> Select[str, int]:
     ids, blocks, afters = zip(*asked, strict=True)
     rows = _rows("asked", id=(ids, Text), block=(blocks, BigInteger), after=(afters, BigInteger))
     inner = tables.notifications.alias("inner_notifications")
     first = select(inner.c.number).where(block_of(inner) == rows.c.block, inner.c.subscription == rows.c.id)
     first = first.where(inner.c.number > rows.c.after, inner.c.number <= last)
+    if among is Among.DECIDED:
+        first = first.where(inner.c.kind != "undecided")
     each = first.order_by(inner.c.number).limit(limit).lateral()
     return select(rows.c.id, each.c.number).select_from(rows).join(each, true())
 

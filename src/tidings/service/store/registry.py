@@ -308,7 +308,7 @@ class Registry:
     def count_living(self, prefix: str) -> int:
         """How many subscriptions are not over whose owner begins so."""
         kept = tables.subscriptions.c
-        query = select(func.count()).where(_begins(kept.owner, prefix), kept.state.in_(LIVING))
+        query = select(func.count()).where(begins(kept.owner, prefix), kept.state.in_(LIVING))
         with self._database.reading() as connection:
             return int(connection.execute(query).scalar_one())
 
@@ -599,10 +599,10 @@ def _owned_by(owner: str | None) -> ColumnElement[bool]:
     kept = tables.subscriptions.c
     if owner is None:
         return kept.owner.not_like(f"{HIDDEN}%")
-    return _begins(kept.owner, owner) if is_of_all_users(owner) else kept.owner == owner
+    return begins(kept.owner, owner) if is_of_all_users(owner) else kept.owner == owner
 
 
-def _begins(column: Column[Any], prefix: str) -> ColumnElement[bool]:
+def begins(column: Column[Any], prefix: str) -> ColumnElement[bool]:
     """Whether a text begins so. Databases agree on the order of letters and digits alone, so the range in which they use the
     index is that of the prefix up to such a one; after z there is none."""
     begin = prefix.rstrip("/z")

@@ -337,3 +337,63 @@ counters = Table(
     Column("name", CleanText, primary_key=True),
     Column("value", BigInteger, nullable=False),
 )
+
+# --- channels, in the mailbox: the range of a message and the numbers in it are committed together
+
+channels = Table(
+    "channels",
+    MAILBOX,
+    Column("id", CleanText, primary_key=True),
+    Column("owner", CleanText, nullable=False),
+    Column("kind", CleanText, nullable=False),
+    Column("address", CleanText, nullable=False),
+    Column("secret", CleanText, nullable=False),
+    Column("title", CleanText, nullable=False),
+    Column("schedule", CleanText, nullable=False),  # JSON
+    Column("created", Double, nullable=False),
+    Column("state", CleanText, nullable=False),
+    Column("cursor", BigInteger, nullable=False),  # what is numbered up to it is in messages, or needs none
+    Column(
+        "sent", CleanText, nullable=False
+    ),  # JSON: when the last messages were sent, as far as a limit needs it
+    Column("failures", BigInteger, nullable=False),  # in a row
+    Column("refusals", BigInteger, nullable=False),  # in a row
+    Column("error", CleanText),
+    Column("reason", CleanText),
+    Index("channels_owner", "owner", "created", "id"),
+)
+
+# A notification is of a channel if its subscription was a member at its number: `since` < number <= `until`.
+channel_subscriptions = Table(
+    "channel_subscriptions",
+    MAILBOX,
+    Column("channel", CleanText, primary_key=True),
+    Column("subscription", CleanText, primary_key=True),
+    Column("since", BigInteger, primary_key=True, autoincrement=False),
+    Column("until", BigInteger),  # null while it is a member
+    Index("channel_subscriptions_subscription", "subscription", "channel"),
+)
+
+_COLLECTING: Any = dict.fromkeys(("sqlite_where", "postgresql_where"), text("until_number IS NULL"))
+_SEALED: Any = dict.fromkeys(("sqlite_where", "postgresql_where"), text("until_number IS NOT NULL"))
+
+# Messages that are not sent yet: the notifications of the channel numbered above `after_number` up to `until_number`, which is
+# null while the message collects. A channel has at most one that collects and one that is being sent.
+channel_messages = Table(
+    "channel_messages",
+    MAILBOX,
+    Column("channel", CleanText, primary_key=True),
+    Column("after_number", BigInteger, primary_key=True, autoincrement=False),
+    Column("until_number", BigInteger),
+    Column("kind", CleanText, nullable=False),
+    Column("first_at", Double, nullable=False),  # when the first of its notifications arrived
+    Column("due", Double, nullable=False),
+    Column("next_try", Double, nullable=False),
+    Column(
+        "written", Double, nullable=False
+    ),  # when these times were reckoned: later than now, the clock was set back
+    Column("failing_since", Double),
+    # Thousands may be on their way while thousands collect: each search sees its own alone.
+    Index("channel_messages_collecting", "next_try", **_COLLECTING),
+    Index("channel_messages_sealed", "next_try", **_SEALED),
+)

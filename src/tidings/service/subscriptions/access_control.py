@@ -41,6 +41,9 @@ _WEBHOOK_TESTS = (0.1, 3.0)
 _FETCHES = (1 / 30, 1.0)  # of one feed
 _VERIFICATIONS = (50.0, 2_000.0)  # of the WebSub hub
 _OF_HOST = (2.0, 200.0)
+_CHANNEL_TESTS = (0.1, 3.0)  # of one channel
+_CONFIRMATIONS = (1 / 3_600, 3.0)  # to one address, whoever asks for them
+_CONFIRMATIONS_OF_OWNER = (20 / 3_600, 20.0)
 _OPEN = Principal("", Role.ADMIN)
 _HAVE = {  # the roles that have a role
     Role.SUBSCRIBER: READERS,
@@ -277,6 +280,18 @@ class AccessControl:
         """Takes one of the requests that the WebSub hub sends to a callback whose host anybody may have named."""
         self._take("verifications", 1, *_VERIFICATIONS, "too many requests to the hub")
         self._take(("verifications", host), 1, *_OF_HOST, "too many requests to the hub for this host")
+
+    def count_channel_test(self, id: str) -> None:
+        """Takes one of the test messages that a channel may send: its address may be somebody else's."""
+        self._take(("channel test", id), 1, *_CHANNEL_TESTS, "too many test messages of this channel")
+
+    def count_confirmation(self, owner: str, address: str) -> None:
+        """Takes one of the requests to confirm that an owner may send, and that an address may get: nobody is flooded."""
+        what = "too many requests to confirm a channel"
+        self._take(("confirmations of", owner), 1, *_CONFIRMATIONS_OF_OWNER, what)
+        self._take(
+            ("confirmations to", address.lower()), 1, *_CONFIRMATIONS, f"{what} were sent to this address"
+        )
 
     def wrong_ticket(self, id: str) -> None:
         """Counts a wrong ticket against the limit of guesses. It is called also for ids that do not exist, so that

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING
 from tidings.service.matching.stream_position import answered, current_queries
 from tidings.service.model import HIDDEN, IN_PROCESS, Notice, NotificationKind, State, Subscription
 from tidings.service.settings import DAY, Settings
+from tidings.service.store.channel_messages import ChannelMessages
+from tidings.service.store.channels import ChannelStore
 from tidings.service.store.transactions import StoreAway
 from tidings.spark.offsets import batch_range, is_committed
 from tidings.storage.event_log import START, EventLog, Offset
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from tidings.service.store.registry import Registry
 
 EVERY = 1.0
+UNCONFIRMED = 7 * DAY  # after which a channel that nobody has confirmed is removed
 RETENTION_EVERY = 300.0
 SIZE_EVERY = 30.0
 _FAR_EVERY = 60.0
@@ -64,6 +67,7 @@ class Expiry:
         self._retention, self._keep_size = settings.retention, settings.keep_size
         self._checkpoint = settings.data / "checkpoint"
         self._clock = clock
+        self._channels, self._messages = ChannelStore(mailbox), ChannelMessages(mailbox)
         self._ends: dict[str, Offset] = {}  # whose time is over -> the log's end when that was seen
         self._expired_told = False
         self._far_due = self._retention_due = self._size_due = float("-inf")
@@ -206,6 +210,8 @@ class Expiry:
         self._mailbox.shrink()
         self._index_writer.drop()
         self._registry.remove_ended(before)
+        self._channels.forget_unconfirmed(now - UNCONFIRMED)
+        self._channels.forget_members()
         self._retention_due = now + RETENTION_EVERY
 
     def bound_size(self) -> None:
@@ -219,11 +225,16 @@ class Expiry:
         self._size_due = now + SIZE_EVERY
 
     def _missed(self, when: str) -> Callable[[Mapping[str, int]], list[Notice]]:
-        """The notice to subscriptions whose webhooks have not got what is deleted. Repeated for more, it is one notice."""
+        """The notice to subscriptions whose webhooks or channels have not got what is deleted. Repeated for more, it is one
+        notice. A channel gets it with the message that waits."""
 
         @cache
         def cursors() -> dict[str, int]:
-            return {delivery.subscription: delivery.cursor for delivery in self._registry.deliveries()}
+            found = self._messages.unsent()
+            for delivery in self._registry.deliveries():
+                id = delivery.subscription
+                found[id] = min(delivery.cursor, found.get(id, delivery.cursor))
+            return found
 
         def notices(dropped: Mapping[str, int]) -> list[Notice]:
             return [

@@ -1,7 +1,7 @@
 """Writes the log: one line per record, as text or JSON, with secrets removed.
 
 A line has a time, a level, a message and fields: those given with it (`extra={"fields": {...}}`) and those of the
-current request (`bound`). Tickets, tokens, keys and addresses of secret feeds are removed from the finished line,
+current request (`bound`). Tickets, tokens, keys, addresses of secret feeds and links of channels are removed from the finished line,
 wherever they are: in a message, a field, or a traceback.
 """
 
@@ -30,6 +30,7 @@ _SECRETS = (
     (re.compile(r"\b(tkt_|tid_|whsec_)[A-Za-z0-9_+/=-]+"), r"\1…"),
     (re.compile(r"(?i)\b(bearer|basic)([ :=\"']+)[A-Za-z0-9._~+/=-]{8,}"), r"\1\2…"),
     (re.compile(r"(/feeds/|%2Ffeeds%2F|/websub/callbacks/)[^\s/.?\"'\\]+"), r"\1…"),
+    (re.compile(r"(/channels/(?:confirm|unsubscribe)/)[^\s/?\"'\\]+"), r"\1…"),
     (
         re.compile(
             r"(?i)\b(ticket|token|secret|password|session|csrf|cookie|authorization)(\"?'?\s*[=:]\s*\"?'?)(?!…)[^\s&;,\"'\\}]+"

@@ -19,6 +19,7 @@ from prometheus_client.registry import Collector
 
 from tidings.service.ingest.log_writer import Backlog
 from tidings.service.model import BatchRecord
+from tidings.service.telemetry.channel_metrics import ChannelMetrics
 from tidings.service.telemetry.link_metrics import LinkMetrics
 from tidings.service.telemetry.rates import Rates
 from tidings.service.telemetry.websub_metrics import WebSubMetrics
@@ -66,6 +67,7 @@ class Metrics:
         )
         self.links = LinkMetrics(self.registry)
         self.websub = WebSubMetrics(self.registry)
+        self.channels = ChannelMetrics(self.registry)
         self._attempts = Counter(
             "tidings_webhook_attempts",
             "Deliveries to webhooks that were tried",

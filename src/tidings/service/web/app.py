@@ -33,6 +33,7 @@ from tidings.service.web.api import (
     xmlrpc,
 )
 from tidings.service.web.api.callers import PROBLEM
+from tidings.service.web.api.channels import routes as channels
 from tidings.service.web.api.models import ProblemDetails
 from tidings.service.web.middleware import with_middleware
 from tidings.service.web.streaming import StreamingLayer
@@ -48,6 +49,7 @@ ROUTERS = (
     tables.api,
     notifications.api,
     received.api,
+    channels.api,
     preview.api,
     definitions.api,
     sources.api,
@@ -62,6 +64,7 @@ ROUTERS = (
 TAGS = {
     "subscriptions": "Add, edit, renew, pause and cancel subscriptions.",
     "notifications": "Read the notifications of subscriptions, by page or as a stream.",
+    "channels": "Send the notifications of several subscriptions to one address, as often as wanted.",
     "events": "Publish events, or see what they would match.",
     "tables": "Read the tables that subscriptions join.",
     "sources": "Follow feeds.",

@@ -19,6 +19,7 @@ from functools import partial
 
 from tidings.service.delivery.feed_documents import FeedDocuments, FeedUpdate, Topic
 from tidings.service.delivery.receivers import Receivers
+from tidings.service.delivery.retries import pause
 from tidings.service.delivery.webhook_attempts import (
     DELIVERED,
     GONE,
@@ -26,7 +27,6 @@ from tidings.service.delivery.webhook_attempts import (
     Outcome,
     answer_or_failure,
     outcome_of,
-    retry_pause,
 )
 from tidings.service.model import HubSubscription
 from tidings.service.store.hub_subscriptions import HubSubscriptions
@@ -62,12 +62,10 @@ class Distribution:
         count: Callable[[str], None] = lambda outcome: None,
         clock: Callable[[], float] = time.time,
         between: float = BETWEEN,
-        pause: Callable[[int, float | None], float] | None = None,
     ) -> None:
         self._store, self._documents, self._receivers, self._last = store, documents, receivers, last
         self._count, self._clock, self._between = count, clock, between
-        self._random = random.Random()
-        self._pause = pause or (lambda failures, after: retry_pause(failures, after, self._random))
+        self._pause = partial(pause, random.Random())
         self._lanes: dict[str, asyncio.Task[None]] = {}
         self._woken: set[str] = set()
         self._moved: dict[str, HubSubscription] = {}  # not yet stored
@@ -227,5 +225,5 @@ class Distribution:
         if failures >= TRIES:
             last = await asyncio.to_thread(self._last)
             return replace(subscriber, cursor=last, failures=0, next_try=0.0, error=outcome.error)
-        pause = self._pause(failures, outcome.retry_after)
-        return replace(subscriber, failures=failures, next_try=self._clock() + pause, error=outcome.error)
+        next_try = self._clock() + self._pause(failures, outcome.retry_after)
+        return replace(subscriber, failures=failures, next_try=next_try, error=outcome.error)

@@ -17,7 +17,7 @@ from tidings.service.model import Role
 # Streams do not end, and without a driver the service is never ready.
 LEFT_OUT = ("read_packets", "stream_subscription", "stream_subscriptions", "get_ready")
 VERBS = frozenset(
-    "Add Call Cancel Change Check Complete Edit Explain Export Fetch Follow Get List Match Pause Publish Read Remove Renew"
+    "Add Call Cancel Change Check Complete Edit End Explain Export Fetch Follow Get List Match Pause Publish Read Remove Renew"
     " Replace Request Resume Revoke Send Set Stop Stream Try".split()
 )
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"

@@ -47,6 +47,9 @@ def paths(house: Served) -> list[str]:
     house.publish({"source": "test", "id": "x1", "topic": "seen", "price": 5, "title": "A title"})
     house.http.post("/api/sources", json={"url": "http://127.0.0.1:9/a-long-name-of-a-feed/feed.xml"})
     house.http.post("/api/tokens", json={"name": "the newsroom", "role": "subscriber"})
+    new = {"kind": "webhook", "address": "http://127.0.0.1:9/hook", "subscriptions": [made["id"]]}
+    channel = house.http.post("/api/channels", json={**new, "schedule": {"digest": "daily"}}).json()["id"]
+    unsubscribe = house.service.channels._links.of("unsubscribe", channel).removeprefix(house.url)
     notification = house.notifications(made["id"])[0]
     subscription = f"/subscriptions/{made['id']}"
     return [
@@ -54,6 +57,7 @@ def paths(house: Served) -> list[str]:
         f"{subscription}/notifications/{notification['id']}", "/sources", "/taxonomy",
         "/taxonomy?class=http://example.org/Sport", "/definitions", "/definitions/tables/stocks", "/definitions/networks/exchange",
         "/status?window=1h", "/tokens", "/api#send_webhook_test", "/login", "/nothing/is/here",
+        "/channels", f"/channels/{channel}", unsubscribe,
     ]  # fmt: skip
 
 

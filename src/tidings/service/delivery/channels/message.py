@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
+from tidings.errors import TidingsError
 from tidings.service.delivery.webhook_attempts import Outcome
 
 REFUSED = "refused"
@@ -54,6 +55,12 @@ class Message:
         None  # address that ends the channel by one POST (RFC 8058); None: there is none
     )
     confirm: str | None = None  # address that confirms the channel, in a confirmation
+
+
+class Unavailable(TidingsError):
+    """This service cannot send messages of a kind, such as mail without a server for it."""
+
+    status = 422
 
 
 class Transport(Protocol):

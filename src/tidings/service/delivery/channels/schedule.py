@@ -117,6 +117,15 @@ def next_due(schedule: Schedule, first_waiting: float, sent: Sequence[float] = (
     return due if schedule.quiet is None else end_of_quiet(due, zone, *schedule.quiet)
 
 
+def allowed(schedule: Schedule, moment: float) -> float:
+    """The moment, or the first one after it at which the channel is not muted and no quiet hours are: for a message that could
+    not be sent when it was due."""
+    earliest = moment if schedule.muted_until is None else max(moment, schedule.muted_until)
+    if schedule.quiet is None:
+        return earliest
+    return end_of_quiet(earliest, ZoneInfo(schedule.zone), *schedule.quiet)
+
+
 def plan(schedule: Schedule, arrivals: Sequence[float]) -> list[Planned]:
     """The messages of a whole history of arrivals, in their order, if each is sent when it is due."""
     planned: list[Planned] = []

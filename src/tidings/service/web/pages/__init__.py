@@ -27,6 +27,7 @@ from tidings.service.web.pages import (
     taxonomy,
 )
 from tidings.service.web.pages.admin import api_reference, definitions, tokens
+from tidings.service.web.pages.channels import holders, owners
 from tidings.service.web.pages.rendering import problem_page
 
 __all__ = ["problem_page", "register"]
@@ -44,8 +45,23 @@ class _Static(StaticFiles):
 def register(app: FastAPI) -> None:
     """Adds the pages to an app whose state has the service. Errors are rendered by `problem_page`."""
     app.mount("/static", _Static(directory=Path(__file__).with_name("static")), name="static")
-    # The editors' addresses and those of marks come before the one of any subscription, and before the steps of its life.
+    # The editors' addresses and those of marks come before the one of any subscription, and before the steps of its life; the
+    # links out of messages come before what is done with a channel.
     admin = (definitions, tokens, api_reference)
-    parts = (home, editor, edit, received, subscription, events, sources, taxonomy, status, login, *admin)
+    channels = (holders, owners)
+    parts = (
+        home,
+        editor,
+        edit,
+        received,
+        subscription,
+        *channels,
+        events,
+        sources,
+        taxonomy,
+        status,
+        login,
+        *admin,
+    )
     for part in parts:
         app.include_router(part.pages, include_in_schema=False)

@@ -41,6 +41,8 @@ DONE = {
     "cancelled": "Ended. No event is matched any more.",
     "webhook": "The webhook is set.",
     "no-webhook": "The webhook is removed.",
+    "channel-added": "The channel is added. It begins with the next notification.",
+    "channel-ended": "The channel has ended. Nothing more is sent there.",
     "followed": "The feed is followed. It is fetched now, and then regularly.",
     "unfollowed": "The feed was removed: it is not fetched any more.",
     "interval": "The interval was set.",

@@ -124,8 +124,15 @@ def _facts(visiting: Caller, status: dict[str, Any]) -> list[tuple[str, str]]:
         ("Events read", f"{status['events']:,}"),
         ("Notifications", f"{status['notifications']:,}"),
         ("Oldest waiting", duration(status["lag_seconds"]) if status["waiting_events"] else "nothing waits"),
+        ("Channels", _channels(service)),
         ("Event log", size(log)),
     ]
+
+
+def _channels(service: Service) -> str:
+    counts, waiting = service.channels.counts(), service.channel_messages.count()
+    said = ", ".join(f"{count:,} {state}" for state, count in sorted(counts.items())) or "none"
+    return said + (f"; {waiting:,} message{'s' * (waiting != 1)} waiting" if waiting else "")
 
 
 def _parts(service: Service, version: str | None) -> list[dict[str, Any]]:

@@ -14,7 +14,15 @@ from starlette.responses import Response
 from tidings.errors import TidingsError
 from tidings.model.event import Event
 from tidings.model.explanation import Explanation
-from tidings.service.model import NotificationKind, Principal, State, StoredNotification, Subscription
+from tidings.service.delivery.channels.channels import MOST_CHANNELS
+from tidings.service.model import (
+    ChannelState,
+    NotificationKind,
+    Principal,
+    State,
+    StoredNotification,
+    Subscription,
+)
 from tidings.service.subscriptions.access_control import NotFound, Unauthorized
 from tidings.service.subscriptions.lifecycle import Lifecycle, read_validity
 from tidings.service.web.api.callers import Caller
@@ -30,6 +38,7 @@ from tidings.service.web.pages.cards import (
     subscription_card,
     validities,
 )
+from tidings.service.web.pages.channels.owners import card
 from tidings.service.web.pages.news import arrivals, listing, undecided_causes
 from tidings.service.web.pages.received import PAGE
 from tidings.service.web.pages.rendering import render, sent_to
@@ -39,6 +48,7 @@ from tidings.service.web.problems import Problem, problem_of
 
 pages = APIRouter()
 
+ENDED = ChannelState.ENDED
 _RAW = 20_000  # characters of an event that are shown
 
 Step = Callable[[Lifecycle, Principal, str, "str | None"], Subscription]
@@ -191,22 +201,32 @@ def _show(
     last = (
         service.mailbox.last()
     )  # the lists end there: what comes after it is added by the page's script, once
-    card = subscription_card(subscription, service, visitor.token, service.registry.delivery(id))
+    shown = subscription_card(subscription, service, visitor.token, service.registry.delivery(id))
     newest = before is None and wanted == EVERYTHING
     data: dict[str, Any] = {
-        "subscription": card,
+        "subscription": shown,
         "refers_to": references(subscription.text, service.preview.engine),
-        "webhook": card["webhook"],
+        "webhook": shown["webhook"],
         "feeds": feed_cards(subscription, service.settings),
+        "channels": [
+            card(view, service.clock())
+            for view in service.channels.views(service.channels.of_subscription(id))
+        ],
         **listing(visiting, titles, wanted, before=last + 1 if before is None else before, lines=PAGE),
         "causes": undecided_causes(visiting, titles, until=last) if newest else [],
         **wanted._asdict(),
     }
     secrets = flash_secret.read_secrets(request) if not problem else {}
+    there = {channel["id"] for channel in data["channels"]}
     response = render(
         request,
         "subscription.html",
         data,
+        other_channels=[
+            (channel.id, channel.title or channel.address)
+            for channel in service.channels.page(visitor, limit=MOST_CHANNELS)
+            if channel.id not in there and channel.owner == subscription.owner and channel.state is not ENDED
+        ],
         visitor=visitor,
         status=status,
         problem=problem,

@@ -44,3 +44,7 @@ for (const button of document.querySelectorAll("[data-sure]")) {
 for (const field of document.querySelectorAll('input[type="search"]')) {
   field.addEventListener("search", () => { if (!field.value && field.defaultValue) field.form.submit(); });
 }
+
+for (const field of document.querySelectorAll("input[data-zone]")) {
+  field.value ||= Intl.DateTimeFormat().resolvedOptions().timeZone ?? "";
+}

@@ -1,0 +1,1 @@
+"""Operations on channels, and the links in their messages."""
