@@ -19,7 +19,7 @@ from tidings.service.delivery.channels.message import Message, MessageKind
 from tidings.service.delivery.channels.transports import message_words as words
 from tidings.service.delivery.channels.transports.mail_html import as_html
 from tidings.service.delivery.channels.transports.mail_message import mail
-from tidings.service.delivery.channels.transports.mail_sender import Sender
+from tidings.service.delivery.channels.transports.mail_addresses import Sender
 
 SENDER = Sender("Tidings", "alerts@example.org")
 NOW = 1.79e9

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from email.utils import parseaddr
+from email.utils import getaddresses
 from typing import NamedTuple
 
 import idna
@@ -65,10 +65,10 @@ def mail_address(given: str) -> str:
 
 def sender(given: str) -> Sender:
     """The sender of mails from "Tidings <alerts@example.org>" or an address alone."""
-    name, address = parseaddr(given)
-    if not address or any(unicodedata.category(letter)[0] == "C" for letter in given):
+    found = getaddresses([given])
+    if len(found) != 1 or any(unicodedata.category(letter)[0] == "C" for letter in given):
         raise AddressError(f"{given[:100]!r} names no sender; give one like 'Tidings <alerts@example.org>'")
-    address = mail_address(address)
+    name, address = found[0][0], mail_address(found[0][1])
     if not address.isascii():
         raise AddressError(
             f"the sender {address!r} needs letters of ASCII before the @, because servers refuse others"
