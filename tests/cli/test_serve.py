@@ -77,6 +77,24 @@ def test_every_option_arrives(settings_of, tmp_path):
     assert (settings.merge, settings.apart) == (90, True)
 
 
+def test_the_password_of_mail_is_in_a_file_or_the_environment(settings_of, tmp_path, monkeypatch):
+    server = ("--smtp", "smtp://ann@mail.example.org", "--mail-from", "Tidings <alerts@example.org>")
+    monkeypatch.setenv("TIDINGS_SMTP_PASSWORD", "of the environment")
+    settings = settings_of(*server)
+    assert settings.mail.password == "of the environment"
+    assert "of the environment" not in repr(settings)
+    file = tmp_path / "password"
+    file.write_text("of the file\n")
+    assert settings_of(*server, "--smtp-password-file", file).mail.password == "of the file"
+    for wrong in ("", "\n", "two\nlines"):
+        file.write_text(wrong)
+        result = tidings("serve", *server, "--smtp-password-file", file)
+        assert result.exit_code == 1
+        assert "has no password" in result.stderr
+    assert tidings("serve", "--mail-from", "a@example.org").exit_code == 2
+    assert settings_of().mail is None
+
+
 @pytest.mark.parametrize(
     ("args", "is_open"),
     [
@@ -108,6 +126,15 @@ def test_it_is_open_only_to_its_own_machine(settings_of, args, is_open):
         (("--url", "ftp://example.org"), "is no address of a service"),
         (("--url", "http://example.org:99999"), "is no address of a service"),
         (("--prefix", "ex"), "is not NAME=IRI"),
+        (
+            ("--smtp", "mail.example.org", "--mail-from", "a@example.org"),
+            "is no mail server; give one like smtp://",
+        ),
+        (("--smtp", "smtp://mail.example.org"), "--smtp needs --mail-from too"),
+        (
+            ("--smtp", "smtp://ann@mail.example.org", "--mail-from", "a@example.org"),
+            "no password; give it by --smtp-password-file",
+        ),
         (("--operators", "no/such.py"), "no/such.py"),
         (("--host", "no.such.host.invalid"), "is no address of this machine"),
         (("--host", "192.0.2.1"), "is no address of this machine"),

@@ -6,13 +6,16 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.core import ParameterSource
 
 from tidings.errors import TidingsError
 from tidings.formats.sizes import read_size
+
+if TYPE_CHECKING:
+    from tidings.service.mail_settings import MailSettings
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -169,6 +172,39 @@ memory = click.option(
     help="How much of the index one Python process may have open, such as 1GB. An index that needs more is refused, with the"
     " number of parts that 'tidings index build --parts' should divide it into.",
 )
+smtp = click.option(
+    "--smtp",
+    metavar="URL",
+    help="The mail server for channels of the kind email: smtp://user@mail.example.org:587 with STARTTLS, smtps:// with TLS"
+    " from the beginning, smtp+plain:// without encryption. Without it no mail is sent.",
+)
+smtp_password = click.option(
+    "--smtp-password-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="A file with the password of the user in --smtp. The variable TIDINGS_SMTP_PASSWORD may hold it instead.",
+)
+mail_from = click.option(
+    "--mail-from",
+    metavar="SENDER",
+    help="Whom mails are from, such as 'Tidings <alerts@example.org>'.",
+)
+
+
+def chosen_mail(smtp: str | None, password_file: Path | None, mail_from: str | None) -> MailSettings | None:
+    """The settings of mail; None if no server is given."""
+    if smtp is None:
+        if password_file is not None or mail_from is not None:
+            raise click.UsageError(
+                "--mail-from and --smtp-password-file need a mail server; give --smtp smtp://user@mail.example.org:587"
+            )
+        return None
+    from tidings.service.mail_settings import mail_settings, read_password
+
+    password = (
+        os.environ.get("TIDINGS_SMTP_PASSWORD") if password_file is None else read_password(password_file)
+    )
+    return mail_settings(smtp, mail_from, password)
 
 
 def check_division(parts: int | None, place: str, merge: int, apart: bool) -> None:

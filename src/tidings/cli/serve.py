@@ -77,6 +77,9 @@ DAY = 86_400.0
     help="A private network that feeds and webhooks may be in, such as 10.1.0.0/16. Otherwise the service calls no loopback,"
     " private or link-local address. May be repeated.",
 )
+@options.smtp
+@options.smtp_password
+@options.mail_from
 @click.option(
     "--longest-validity",
     "longest",
@@ -158,6 +161,9 @@ def serve(
     modules: tuple[str, ...],
     tables: Path | None,
     allowed: tuple[str, ...],
+    smtp: str | None,
+    smtp_password_file: Path | None,
+    mail_from: str | None,
     longest: float | None,
     retention: float,
     keep_size: int | None,
@@ -212,6 +218,7 @@ def serve(
         operators=tuple(dict.fromkeys(modules)),
         tables=tables,
         allowed=tuple(map(checked_network, allowed)),
+        mail=options.chosen_mail(smtp, smtp_password_file, mail_from),
         open=is_local(host) and (url is None or is_local(urlsplit(url).hostname or "")),
         longest_validity=None if longest is None else longest * DAY,
         retention=retention * DAY,

@@ -10,6 +10,8 @@ from __future__ import annotations
 import ipaddress
 from dataclasses import dataclass, field
 from enum import StrEnum
+from importlib.util import find_spec
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from tidings.errors import TidingsError
@@ -22,6 +24,7 @@ class Encryption(StrEnum):
     NONE = "smtp+plain"
 
 
+_LONGEST = 10_000  # characters of a file with a password
 _PORTS = {Encryption.STARTTLS: 587, Encryption.TLS: 465, Encryption.NONE: 25}
 
 
@@ -68,7 +71,23 @@ def mail_settings(smtp: str, mail_from: str | None, password: str | None = None)
         raise TidingsError(
             f"--smtp would send the password of {user!r} to {host} without encryption; use smtp:// or smtps://"
         )
+    if find_spec("aiosmtplib") is None:
+        raise TidingsError("--smtp needs another package; install Tidings with the extra 'mail'")
     return MailSettings(host, port or _PORTS[encryption], encryption, whom, user, password if user else None)
+
+
+def read_password(path: Path) -> str:
+    """The password in a file, which has nothing else."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            password = file.read(_LONGEST).rstrip("\r\n")
+    except (OSError, UnicodeDecodeError):
+        raise TidingsError(
+            f"--smtp-password-file {path} cannot be read; it is a text file with the password alone"
+        ) from None
+    if len(password.splitlines()) != 1:
+        raise TidingsError(f"--smtp-password-file {path} has no password; write it alone into its first line")
+    return password
 
 
 def _without_password(smtp: str) -> str:

@@ -20,6 +20,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tidings.service.mail_settings import MailSettings
+
 DAY = 86_400.0
 
 
@@ -47,6 +49,7 @@ class Settings:
     operators: tuple[str, ...] = ()  # files, or modules
     tables: Path | None = None
     allowed: tuple[str, ...] = ()  # networks (CIDR) inside which feeds and webhooks may be
+    mail: MailSettings | None = None  # None: no mail is sent
     open: bool = True  # no token is needed; only where no other machine can connect
     validity: float = DAY  # of a subscription that names none
     longest_validity: float | None = None  # None: "never" is allowed

@@ -123,18 +123,19 @@ def test_a_request_that_an_old_connection_did_not_answer_is_sent_again() -> None
         (b"HTTP/1.1 503 \r\nContent-Length: 0\r\n\r\n", Answer(503, "", {"content-length": "0"})),
         (
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
-            Answer(200, "OK", {"transfer-encoding": "chunked"}),
+            Answer(200, "OK", {"transfer-encoding": "chunked"}, b"ok"),
         ),
-        (b"HTTP/1.0 200 OK\r\n\r\n" + b"x" * 100_000, Answer(200, "OK", {})),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok", Answer(200, "OK", {"content-length": "9"})),
+        (b"HTTP/1.0 200 OK\r\n\r\n" + b"x" * 100_000, Answer(200, "OK", {}, b"x" * 100_000)),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok", Answer(200, "OK", {"content-length": "9"}, b"ok")),
     ],
 )  # fmt: skip
 def test_answers_of_every_form(sent: bytes, answer: Answer) -> None:
     async def ask() -> None:
         async with serving(sent, OK, closing=(0,)) as (peer, receivers):
-            found = await post(receivers, peer.url)
-            assert found._replace(body=b"") == answer
-            assert len(found.body) <= 16 << 10
+            came = await post(receivers, peer.url)
+            assert came[:3] == answer[:3]
+            assert answer.body.startswith(came.body)  # a long one is cut
+            assert len(came.body) >= min(10_000, len(answer.body))
             assert (await post(receivers, peer.url)).status == 200
 
     run(ask())

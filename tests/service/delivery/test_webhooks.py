@@ -558,7 +558,7 @@ def test_redirects_are_a_failure_and_not_followed() -> None:
         outcome = try_once(receiver.url)
         assert outcome.result == "failed"
         assert outcome.error is not None
-        assert "follow no redirects" in outcome.error
+        assert "redirects are not followed" in outcome.error
         assert inside.got == []
 
 

@@ -71,6 +71,9 @@ if TYPE_CHECKING:
     metavar="CIDR",
     help="A private network that webhooks may be in, such as 10.1.0.0/16. May be repeated.",
 )
+@options.smtp
+@options.smtp_password
+@options.mail_from
 @click.option(
     "--retention",
     default=7.0,
@@ -114,6 +117,9 @@ def relay(
     memory: int | None,
     modules: tuple[str, ...],
     allowed: tuple[str, ...],
+    smtp: str | None,
+    smtp_password_file: Path | None,
+    mail_from: str | None,
     retention: float,
     keep_size: int | None,
     demo: bool,
@@ -166,6 +172,7 @@ def relay(
         memory=memory,
         operators=tuple(dict.fromkeys(modules)),
         allowed=tuple(map(checked_network, allowed)),
+        mail=options.chosen_mail(smtp, smtp_password_file, mail_from),
         open=is_local(host) and (url is None or is_local(urlsplit(url).hostname or "")),
         retention=retention * DAY,
         keep_size=keep_size,

@@ -1,4 +1,4 @@
-"""Calls receivers of webhooks and of WebSub over HTTP/1.1, on connections that stay open, to permitted addresses only.
+"""Calls receivers of webhooks, messages and WebSub over HTTP/1.1, on connections that stay open, to permitted addresses only.
 
 A general client took 1.5 ms of a core for a request, most of it for what a webhook does not need: redirects, proxies,
 cookies, decoding. Of an answer, only its status, its headers and a little of its body are read.
@@ -51,11 +51,15 @@ class Receivers:
         self._count = 0
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
-        """Posts a body and returns the answer. OSError, AddressRefused or httpx.InvalidURL if there is none; the caller
+        """Posts a body and returns the answer, as `request` does."""
+        return await self.request("POST", url, headers, body)
+
+    async def request(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        """Sends a body and returns the answer. OSError, AddressRefused or httpx.InvalidURL if there is none; the caller
         sets the timeout. A request that an old connection did not answer because it was closed is sent once more."""
         target = _target(url)
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        request = f"POST {target.head}{lines}Content-Length: {len(body)}\r\n\r\n".encode("ascii") + body
+        request = f"{method} {target.head}{lines}Content-Length: {len(body)}\r\n\r\n".encode("ascii") + body
         return await self._call(target, request)
 
     async def get(self, url: str, headers: Mapping[str, str]) -> Answer:

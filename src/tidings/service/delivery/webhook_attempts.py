@@ -95,8 +95,25 @@ async def send(
         "webhook-timestamp": str(math.floor(now)),
         "webhook-signature": signature,
     }
-    answer = await answer_or_failure(receivers.post(delivery.url, headers, body.encode()), timeout)
-    return answer if isinstance(answer, Outcome) else outcome_of(answer, now)
+    outcome, _ = await request(
+        receivers, "POST", delivery.url, headers, body.encode(), now=now, timeout=timeout
+    )
+    return outcome
+
+
+async def request(
+    receivers: Receivers,
+    method: str,
+    url: str,
+    headers: Mapping[str, str],
+    body: bytes,
+    *,
+    now: float,
+    timeout: float = TIMEOUT,
+) -> tuple[Outcome, Answer | None]:
+    """Sends a body to an address; the answer is None if there was none."""
+    answer = await answer_or_failure(receivers.request(method, url, headers, body), timeout)
+    return (answer, None) if isinstance(answer, Outcome) else (outcome_of(answer, now), answer)
 
 
 async def answer_or_failure(asking: Awaitable[Answer], timeout: float) -> Answer | Outcome:
@@ -109,10 +126,8 @@ async def answer_or_failure(asking: Awaitable[Answer], timeout: float) -> Answer
     except TidingsError as error:  # the address is not allowed
         return Outcome(FAILED, str(error))
     except (httpx.InvalidURL, OSError, ValueError) as error:
-        return Outcome(
-            FAILED,
-            f"the receiver cannot be reached: {_sentence_part(_ERRNO.sub('', str(error)) or type(error).__name__)}",
-        )
+        problem = _sentence_part(_ERRNO.sub("", str(error)) or type(error).__name__)
+        return Outcome(FAILED, f"the receiver cannot be reached: {problem}")
 
 
 def message_id(notification: StoredNotification) -> str:
@@ -141,7 +156,7 @@ def outcome_of(answer: Answer, now: float) -> Outcome:
         target = _sentence_part(answer.headers.get("location", "nowhere"))
         return Outcome(
             FAILED,
-            f"the receiver redirects to {target} ({code}), and webhooks follow no redirects; set the address it is at",
+            f"the receiver redirects to {target} ({code}), and redirects are not followed; set the address it is at",
             code,
         )
     reason = _sentence_part(answer.reason)

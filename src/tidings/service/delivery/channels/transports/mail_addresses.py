@@ -11,8 +11,6 @@ import unicodedata
 from email.utils import getaddresses
 from typing import NamedTuple
 
-import idna
-
 from tidings.errors import TidingsError
 
 MAX_ADDRESS, MAX_LOCAL = 254, 64  # bytes, of RFC 5321
@@ -77,15 +75,19 @@ def sender(given: str) -> Sender:
 
 
 def _domain(domain: str, shown: str) -> str:
-    try:
-        ascii_form = (
-            domain.lower() if domain.isascii() else idna.encode(domain, uts46=True).decode("ascii").lower()
-        )
-    except (idna.IDNAError, UnicodeError):
-        ascii_form = ""
+    ascii_form = domain.lower() if domain.isascii() else _idna(domain)
     if len(ascii_form) > 253 or not _DOMAIN.fullmatch(ascii_form):
         raise AddressError(f"{shown} has no full domain after the @; give one like ann@example.org")
     return ascii_form
+
+
+def _idna(domain: str) -> str:
+    import idna  # and its large tables, which few addresses need
+
+    try:
+        return idna.encode(domain, uts46=True).decode("ascii").lower()
+    except (idna.IDNAError, UnicodeError):
+        return ""
 
 
 def _is_visible(letter: str) -> bool:

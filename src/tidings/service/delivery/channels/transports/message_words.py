@@ -176,7 +176,7 @@ def as_list(message: Message, length: int) -> str:
         text = "\n".join(_list(message, length - 40))  # which the last line may have
     else:
         text = "\n".join(_body(message)).strip()
-    return text.encode()[:length].decode(errors="ignore")
+    return (text or subject(message)).encode()[:length].decode(errors="ignore")
 
 
 def _list(message: Message, left: int) -> Iterator[str]:

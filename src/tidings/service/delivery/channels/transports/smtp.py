@@ -12,13 +12,11 @@ import re
 import socket
 import ssl
 from collections import deque
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
-from tidings.errors import TidingsError
 from tidings.service.delivery.channels.message import REFUSED, Message
-from tidings.service.delivery.channels.transports.mail_message import mail
 from tidings.service.delivery.channels.transports.mail_addresses import AddressError, mail_address
+from tidings.service.delivery.channels.transports.mail_message import mail
 from tidings.service.delivery.channels.transports.message_words import line
 from tidings.service.delivery.webhook_attempts import DELIVERED, FAILED, Outcome
 from tidings.service.mail_settings import Encryption, MailSettings
@@ -61,8 +59,6 @@ class Smtp:
         kept_seconds: float = KEPT_SECONDS,
         pause: float = PAUSE,
     ) -> None:
-        if find_spec("aiosmtplib") is None:
-            raise TidingsError("sending mail needs another package; install Tidings with the extra 'mail'")
         self._settings = settings
         self._server = f"the mail server {settings.host}:{settings.port}"
         self._timeout, self._kept_seconds, self._pause = timeout, kept_seconds, pause
