@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from tidings.errors import TidingsError
-from tidings.service.delivery.channels.transports.mail_addresses import Sender, sender
+from tidings.service.mail_addresses import Sender, sender
 
 
 class Encryption(StrEnum):

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
-from tidings.service.delivery.channels.transports.mail_addresses import Sender
+from tidings.service.mail_addresses import Sender
 from tidings.service.mail_settings import Encryption, MailSettings
 
 PASSWORD = "correct horse"

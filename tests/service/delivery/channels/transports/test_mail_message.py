@@ -17,9 +17,9 @@ from tests.examples import examples
 from tests.service.delivery.channels.transports.hostile_messages import NASTY, message, messages
 from tidings.service.delivery.channels.message import Message, MessageKind
 from tidings.service.delivery.channels.transports import message_words as words
-from tidings.service.delivery.channels.transports.mail_addresses import Sender
 from tidings.service.delivery.channels.transports.mail_html import as_html
 from tidings.service.delivery.channels.transports.mail_message import mail
+from tidings.service.mail_addresses import Sender
 
 SENDER = Sender("Tidings", "alerts@example.org")
 NOW = 1.79e9

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.examples import examples
 from tests.service.delivery.channels.transports.hostile_messages import NASTY
 from tidings.errors import TidingsError
-from tidings.service.delivery.channels.transports.mail_addresses import (
+from tidings.service.mail_addresses import (
     AddressError,
     Sender,
     mail_address,

@@ -13,11 +13,12 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from tidings.feeds.addresses import AddressRefused, check_url
+from tidings.feeds.addresses import AddressRefused, AsyncGuard, check_url
 from tidings.service.delivery.channels.message import REFUSED
 from tidings.service.delivery.channels.transports.message_words import line
 from tidings.service.delivery.receivers import Receivers
 from tidings.service.delivery.webhook_attempts import FAILED, LONGEST_WAIT, TIMEOUT, Outcome, request
+from tidings.service.settings import Settings
 
 _TOKEN = re.compile(r"[!-~]{1,2000}")
 _AGAIN = (408, 425, 429)  # answers that may be others later
@@ -79,6 +80,10 @@ class ChatServers:
 
     def close(self) -> None:
         self._receivers.close()
+
+
+def chat_servers(settings: Settings) -> ChatServers:
+    return ChatServers(Receivers(AsyncGuard(settings.allowed)), settings.allowed)
 
 
 def _object(body: bytes) -> dict[str, Any]:

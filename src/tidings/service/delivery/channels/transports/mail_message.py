@@ -16,8 +16,8 @@ from hashlib import blake2b
 
 from tidings.service.delivery.channels.message import Message, MessageKind
 from tidings.service.delivery.channels.transports import message_words as words
-from tidings.service.delivery.channels.transports.mail_addresses import Sender
 from tidings.service.delivery.channels.transports.mail_html import as_html
+from tidings.service.mail_addresses import Sender
 
 _PLAIN_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _PLAIN_TEXT = re.compile(

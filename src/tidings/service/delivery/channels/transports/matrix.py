@@ -14,10 +14,11 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from tidings.feeds.addresses import AddressRefused
-from tidings.service.delivery.channels.message import REFUSED, Item, Message, MessageKind
+from tidings.service.delivery.channels.message import REFUSED, Item, Message, MessageKind, Transport
 from tidings.service.delivery.channels.transports import message_words as words
-from tidings.service.delivery.channels.transports.chat_requests import ChatServers
+from tidings.service.delivery.channels.transports.chat_requests import ChatServers, chat_servers
 from tidings.service.delivery.webhook_attempts import Outcome
+from tidings.service.settings import Settings
 
 EXAMPLE = "https://matrix.example.org/!room:example.org"
 MAX_BODY = 12_000  # bytes of each form; an event has at most 65,536, in which some letters are six
@@ -62,6 +63,10 @@ class Matrix:
 
     async def close(self) -> None:
         self._servers.close()
+
+
+def transport(settings: Settings) -> Transport:
+    return Matrix(chat_servers(settings))
 
 
 def transaction(id: str) -> str:

@@ -10,10 +10,11 @@ import re
 from typing import Any
 
 from tidings.feeds.addresses import AddressRefused
-from tidings.service.delivery.channels.message import REFUSED, Message, MessageKind
+from tidings.service.delivery.channels.message import REFUSED, Message, MessageKind, Transport
 from tidings.service.delivery.channels.transports import message_words as words
-from tidings.service.delivery.channels.transports.chat_requests import ChatServers
+from tidings.service.delivery.channels.transports.chat_requests import ChatServers, chat_servers
 from tidings.service.delivery.webhook_attempts import Outcome
+from tidings.service.settings import Settings
 
 MAX_MESSAGE = 4_000  # bytes
 EXAMPLE = "https://ntfy.sh/my-topic"
@@ -55,6 +56,10 @@ class Ntfy:
 
     async def close(self) -> None:
         self._servers.close()
+
+
+def transport(settings: Settings) -> Transport:
+    return Ntfy(chat_servers(settings))
 
 
 def content(message: Message, topic: str) -> dict[str, Any]:

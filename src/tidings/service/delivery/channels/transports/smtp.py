@@ -14,12 +14,13 @@ import ssl
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
-from tidings.service.delivery.channels.message import REFUSED, Message
-from tidings.service.delivery.channels.transports.mail_addresses import AddressError, mail_address
+from tidings.service.delivery.channels.message import REFUSED, Message, Transport, Unavailable
 from tidings.service.delivery.channels.transports.mail_message import mail
 from tidings.service.delivery.channels.transports.message_words import line
 from tidings.service.delivery.webhook_attempts import DELIVERED, FAILED, Outcome
+from tidings.service.mail_addresses import AddressError, mail_address
 from tidings.service.mail_settings import Encryption, MailSettings
+from tidings.service.settings import Settings
 
 if TYPE_CHECKING:
     from aiosmtplib import SMTP, SMTPResponseException
@@ -67,7 +68,7 @@ class Smtp:
         self._expiry: asyncio.TimerHandle | None = None
         self._ending: set[asyncio.Task[None]] = set()
         self._context: ssl.SSLContext | None = None
-        self._problem, self._problem_until = "", 0.0  # of connecting
+        self._problem, self._problem_until = "", 0.0  # why no connection is made until then
 
     def address(self, given: str) -> str:
         return mail_address(given)
@@ -85,7 +86,8 @@ class Smtp:
                 async with asyncio.timeout(self._timeout):
                     return await self._deliver(recipient, data)
             except TimeoutError:
-                return Outcome(FAILED, f"{self._server} did not answer within {self._timeout:g} seconds")
+                self._set_problem(f"{self._server} did not answer within {self._timeout:g} seconds")
+                return Outcome(FAILED, self._problem)
             except _Unusable as problem:
                 return Outcome(FAILED, str(problem), retry_after=self._pause)
             except (SMTPException, OSError, ValueError, RuntimeError) as error:
@@ -211,8 +213,7 @@ class Smtp:
     async def _connect(self) -> SMTP:
         from aiosmtplib import SMTP, SMTPAuthenticationError, SMTPException
 
-        loop = asyncio.get_running_loop()
-        if loop.time() < self._problem_until:
+        if asyncio.get_running_loop().time() < self._problem_until:
             raise _Unusable(self._problem)
         settings = self._settings
         if settings.encryption is not Encryption.NONE and self._context is None:
@@ -236,11 +237,23 @@ class Smtp:
             # The server's words may repeat what was sent.
             self._problem = f"{self._server} did not accept the login of {settings.user} ({error.code}); check the password"
         except (SMTPException, OSError, ValueError, RuntimeError) as error:
-            self._problem = f"{self._server} cannot be used: {_words(error)}"
+            problem = f"cannot be used: {_words(error)}"
         else:
             return connection
-        self._problem_until = loop.time() + self._pause
+        self._set_problem(f"{self._server} {problem}")
         raise _Unusable(self._problem)
+
+    def _set_problem(self, problem: str) -> None:
+        """Keeps other mails from waiting for the same."""
+        self._problem, self._problem_until = problem, asyncio.get_running_loop().time() + self._pause
+
+
+def transport(settings: Settings) -> Transport:
+    if settings.mail is None:
+        raise Unavailable(
+            "this service has no mail server; start it with tidings serve --smtp smtp://mail.example.org --mail-from …"
+        )
+    return Smtp(settings.mail)
 
 
 async def _greet(connection: SMTP) -> None:

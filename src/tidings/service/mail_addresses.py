@@ -23,6 +23,8 @@ _DOMAIN = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]
 class AddressError(TidingsError):
     """A mail address that cannot be used."""
 
+    status = 422
+
 
 class Sender(NamedTuple):
     """Whom mails are from."""
