@@ -235,7 +235,7 @@ class Smtp:
                 await _greet(connection)
         except SMTPAuthenticationError as error:
             # The server's words may repeat what was sent.
-            self._problem = f"{self._server} did not accept the login of {settings.user} ({error.code}); check the password"
+            problem = f"did not accept the login of {settings.user} ({error.code}); check the password"
         except (SMTPException, OSError, ValueError, RuntimeError) as error:
             problem = f"cannot be used: {_words(error)}"
         else:
