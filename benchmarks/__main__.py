@@ -43,6 +43,7 @@ BARS = {
     "stream-bars": "what must hold of the way from a post to a listener",
     "backtest-bars": "what must hold of backtests",
     "delivery-bars": "what must hold of listeners, webhooks and memory",
+    "mail-bars": "what must hold of mail",
 }
 NAMES = (*BARS, *FIGURES, "report")
 

@@ -64,6 +64,7 @@ BARS = (
     ("stream-bars", "What must hold of the way from a post to a listener"),
     ("backtest-bars", "What must hold of backtests"),
     ("delivery-bars", "What must hold of listeners, webhooks and memory"),
+    ("mail-bars", "What must hold of mail"),
 )
 _INTRODUCTION = """# Benchmarks
 
