@@ -111,6 +111,7 @@ def test_matrix_takes_a_message_once() -> None:
                 "msgtype": "m.notice",
                 "body": "Goals: A late goal\nIt was late.\nhttps://news.example/1",
                 "format": "org.matrix.custom.html",
+                "m.mentions": {},
                 "formatted_body": "<p><strong>Goals: A late goal</strong></p>"
                 '<ul><li><a href="https://news.example/1">A late goal</a><br>It was late.</li></ul>',
             }

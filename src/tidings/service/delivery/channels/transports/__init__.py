@@ -11,13 +11,14 @@ from typing import Final
 
 from tidings.errors import TidingsError, did_you_mean
 from tidings.service.delivery.channels.message import Transport, Unavailable
-from tidings.service.delivery.channels.transports import matrix, ntfy, smtp, webhook
+from tidings.service.delivery.channels.transports import apprise, matrix, ntfy, smtp, webhook
 from tidings.service.settings import Settings
 
 TRANSPORTS: Final[Mapping[str, Callable[[Settings], Transport]]] = {
     "email": smtp.transport,
     "ntfy": ntfy.transport,
     "matrix": matrix.transport,
+    "apprise": apprise.transport,
     "webhook": webhook.transport,
 }
 CONFIRMED: Final = frozenset({"email"})

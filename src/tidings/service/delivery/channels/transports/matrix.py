@@ -93,6 +93,7 @@ def content(message: Message) -> dict[str, Any]:
         "body": f"{subject}\n{words.as_list(message, MAX_BODY)}",
         "format": "org.matrix.custom.html",
         "formatted_body": formatted,
+        "m.mentions": {},  # no text of an event calls anybody
     }
 
 

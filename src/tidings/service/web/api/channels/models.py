@@ -33,7 +33,8 @@ class NewChannel(RequestModel):
     kind: Text = Field(
         min_length=1,
         max_length=40,
-        description="How messages are sent, such as email or webhook; which ones a service has depends on its settings.",
+        description="How messages are sent: email, ntfy, matrix, webhook, or apprise, which stands for other services and is"
+        " untested. Which ones a service has depends on its settings.",
         examples=["webhook"],
     )
     address: Text = Field(
