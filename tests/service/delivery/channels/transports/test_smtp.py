@@ -173,6 +173,21 @@ def test_every_behaviour_at_every_stage_gives_an_outcome(stage: str) -> None:
     run(check())
 
 
+@pytest.mark.parametrize("answer", [b"502 what\r\n", b"", b"nonsense\r\n", b"421 bye\r\n"])
+def test_a_connection_that_cannot_be_reset_is_replaced(answer: bytes) -> None:
+    async def check() -> None:
+        answers: dict[str, bytes | None] = {"RCPT": b"550 unknown\r\n", "RSET": answer}
+        async with scripted(answers) as script:
+            transport = Smtp(settings(script.port))
+            assert (await transport.send(message(), NOW)).result == REFUSED
+            del answers["RCPT"]
+            assert (await transport.send(message(), NOW)).result == DELIVERED
+            assert script.commands.count("EHLO") == 2
+            await transport.close()
+
+    run(check())
+
+
 def test_a_mail_is_not_sent_twice_if_the_server_closes_after_it() -> None:
     async def check() -> None:
         async with scripted({".": b""}) as script:

@@ -116,7 +116,7 @@ class Smtp:
 
     async def _transfer(self, connection: SMTP, recipient: str, data: bytes) -> Outcome:
         """One mail. The connection is kept if the server is ready for the next mail afterwards."""
-        from aiosmtplib import SMTPDataError, SMTPRecipientRefused, SMTPSenderRefused, SMTPServerDisconnected
+        from aiosmtplib import SMTPDataError, SMTPRecipientRefused, SMTPSenderRefused
 
         is_kept = False
         try:
@@ -135,12 +135,7 @@ class Smtp:
                 outcome = self._refused(refusal, f"the address {recipient}", is_recipient=True)
             except SMTPDataError as refusal:
                 outcome = self._refused(refusal, "the message", is_recipient=False)
-            if outcome.result != DELIVERED and connection.is_connected:
-                try:
-                    await connection.rset(timeout=None)
-                except (SMTPServerDisconnected, ValueError):
-                    pass
-            is_kept = connection.is_connected
+            is_kept = connection.is_connected and (outcome.result == DELIVERED or await _is_reset(connection))
             return outcome
         finally:
             if is_kept:
@@ -263,6 +258,17 @@ async def _greet(connection: SMTP) -> None:
         await connection.ehlo()
     except SMTPHeloError:
         await connection.helo()
+
+
+async def _is_reset(connection: SMTP) -> bool:
+    """Takes back the mail that the server refused; whether it is ready for the next."""
+    from aiosmtplib import SMTPException
+
+    try:
+        await connection.rset(timeout=None)
+    except (SMTPException, OSError, ValueError):
+        return False
+    return True
 
 
 async def _quit(connection: SMTP) -> None:
