@@ -116,6 +116,24 @@ def test_nasty_names_of_senders_are_encoded(text: str) -> None:
     assert address.display_name.replace(" ", "") == name.replace(" ", "")
 
 
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("HTTPS://Example.org/A", "https://Example.org/A"),
+        ("http://bücher.example/ä?q=ü", "http://xn--bcher-kva.example/%C3%A4?q=%C3%BC"),
+        ("https://[::1]:8750/x", "https://[::1]:8750/x"),
+        ("https://user:password@example.org/", None),
+        ("https://example.org/a b", None),
+        ("javascript://example.org/%0aalert(1)", None),
+        ("https:example.org", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_links(given: str | None, expected: str | None) -> None:
+    assert words.link(given) == expected
+
+
 def test_a_repetition_is_recognisable() -> None:
     first, second = parsed(message()), email.message_from_bytes(mail(message(), SENDER, NOW + 5))
     assert first["Message-ID"] == second["Message-ID"] == "<m1@example.org>"

@@ -47,6 +47,8 @@ def link(address: str | None) -> str | None:
     """A web address in ASCII, or None if it is none, or too long."""
     if not address or len(address) > MAX_LINK or not _WEB.fullmatch(address):
         return None
+    scheme, _, rest = address.partition(":")
+    address = f"{scheme.lower()}:{rest}"
     if address.isascii():
         return address
     try:
