@@ -23,7 +23,7 @@ from tidings.service.mail_settings import Encryption, MailSettings
 from tidings.service.settings import Settings
 
 if TYPE_CHECKING:
-    from aiosmtplib import SMTP, SMTPResponseException
+    from aiosmtplib import SMTP, SMTPResponse
 
 TIMEOUT = 60.0  # for all of a mail
 CONNECTING = 20.0  # for each step until the server takes mails
@@ -116,25 +116,11 @@ class Smtp:
 
     async def _transfer(self, connection: SMTP, recipient: str, data: bytes) -> Outcome:
         """One mail. The connection is kept if the server is ready for the next mail afterwards."""
-        from aiosmtplib import SMTPDataError, SMTPRecipientRefused, SMTPSenderRefused
-
         is_kept = False
         try:
-            if not recipient.isascii() and not connection.supports_extension("smtputf8"):
-                is_kept = True
-                return Outcome(
-                    REFUSED, f"{self._server} takes only letters of ASCII before the @ (it has no SMTPUTF8)"
-                )
-            try:
-                await self._open_envelope(connection, recipient, len(data))
-                answer = await connection.data(data, timeout=None)
-                outcome = Outcome(DELIVERED, status=answer.code)
-            except SMTPSenderRefused as refusal:
-                outcome = self._sender_refused(refusal)
-            except SMTPRecipientRefused as refusal:
-                outcome = self._refused(refusal, f"the address {recipient}", is_recipient=True)
-            except SMTPDataError as refusal:
-                outcome = self._refused(refusal, "the message", is_recipient=False)
+            outcome = await self._open_envelope(connection, recipient, len(data))
+            if outcome is None:
+                outcome = await self._content(connection, data)
             is_kept = connection.is_connected and (outcome.result == DELIVERED or await _is_reset(connection))
             return outcome
         finally:
@@ -143,37 +129,52 @@ class Smtp:
             else:  # also if the caller gave it up: an answer may come yet
                 connection.close()
 
-    async def _open_envelope(self, connection: SMTP, recipient: str, size: int) -> None:
+    async def _open_envelope(self, connection: SMTP, recipient: str, size: int) -> Outcome | None:
+        """Names sender and recipient; an outcome if the server takes one of them not."""
         from aiosmtplib import SMTPServerDisconnected
 
-        options = [f"SIZE={size}"] if connection.supports_extension("size") else []
-        encoding = "ascii"
+        options = [b"SIZE=%d" % size] if connection.supports_extension("size") else []
         if not recipient.isascii():
-            options += ["SMTPUTF8", "BODY=8BITMIME"]
-            encoding = "utf-8"
+            if not connection.supports_extension("smtputf8"):
+                return Outcome(
+                    REFUSED, f"{self._server} takes only letters of ASCII before the @ (it has no SMTPUTF8)"
+                )
+            options += [b"SMTPUTF8", b"BODY=8BITMIME"]
+        sender = self._settings.sender.address
         try:
-            await connection.mail(self._settings.sender.address, options=options, timeout=None)
+            answer = await connection.execute_command(
+                b"MAIL", b"FROM:<%b>" % sender.encode("ascii"), *options, timeout=None
+            )
         except SMTPServerDisconnected as error:
             raise _Stale(_words(error)) from None
-        await connection.rcpt(recipient, encoding=encoding, timeout=None)
+        if answer.code == 421:
+            raise _Stale(f"421 {line(answer.message)}")
+        if answer.code != 250:
+            said = f"{answer.code} {line(answer.message)}"
+            problem = f"refused the sender {sender}: {said}; check --mail-from and --smtp"
+            return Outcome(FAILED, f"{self._server} {problem}", answer.code)
+        answer = await connection.execute_command(b"RCPT", b"TO:<%b>" % recipient.encode(), timeout=None)
+        if answer.code in (250, 251):
+            return None
+        return self._refused(answer, f"the address {recipient}", is_recipient=True)
 
-    def _sender_refused(self, refusal: SMTPResponseException) -> Outcome:
-        if refusal.code == 421:
-            raise _Stale(_words(refusal))
-        return Outcome(
-            FAILED,
-            f"{self._server} refused the sender {self._settings.sender.address}: {_words(refusal)}; check --mail-from and --smtp",
-            refusal.code,
-        )
+    async def _content(self, connection: SMTP, data: bytes) -> Outcome:
+        from aiosmtplib import SMTPDataError, SMTPResponse
 
-    def _refused(self, refusal: SMTPResponseException, what: str, *, is_recipient: bool) -> Outcome:
-        code = refusal.code
+        try:
+            answer = await connection.data(data, timeout=None)
+        except SMTPDataError as error:
+            return self._refused(SMTPResponse(error.code, error.message), "the message", is_recipient=False)
+        return Outcome(DELIVERED, status=answer.code)
+
+    def _refused(self, answer: SMTPResponse, what: str, *, is_recipient: bool) -> Outcome:
+        code, said = answer.code, f"{answer.code} {line(answer.message)}"
         if 400 <= code < 500:
-            return Outcome(FAILED, f"{self._server} does not take {what} now: {_words(refusal)}", code)
+            return Outcome(FAILED, f"{self._server} does not take {what} now: {said}", code)
         if not 500 <= code < 600:
-            return Outcome(FAILED, f"{self._server} speaks no SMTP: {_words(refusal)}")
-        sentence = f"{self._server} refused {what}: {_words(refusal)}"
-        if code in (500, 501, 502, 503, 530) or (is_recipient and _OURS.match(refusal.message)):
+            return Outcome(FAILED, f"{self._server} speaks no SMTP: {said}")
+        sentence = f"{self._server} refused {what}: {said}"
+        if code in (500, 501, 502, 503, 530) or (is_recipient and _OURS.match(answer.message)):
             return Outcome(
                 FAILED, f"{sentence}; the settings of the service or of its mail server are wrong", code
             )
