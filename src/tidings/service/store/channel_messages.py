@@ -50,21 +50,21 @@ _QUEUED: Final = [
 ]  # fmt: skip
 _MESSAGES: Final = select(*_QUEUED).join(tables.channels, _channel.id == _message.channel)
 
-_WITH_NEWS: Final = (
-    select(_channel.id, _channel.cursor, _channel.schedule, _channel.sent, func.min(_notified.at))
-    .select_from(tables.notifications)
-    .join(tables.channel_subscriptions, _member.subscription == _notified.subscription)
+_NEWS: Final = select(_notified.subscription, _notified.number, _notified.at).where(
+    _notified.number > bindparam("after"), _notified.number <= bindparam("upto"), _notified.kind != _UNDECIDED
+)
+_MEMBERS: Final = (
+    select(
+        _member.subscription,
+        _member.since,
+        _member.until,
+        *(_channel[name] for name in ("id", "cursor", "schedule", "sent")),
+    )
     .join(tables.channels, _channel.id == _member.channel)
     .where(
-        _notified.number > bindparam("after"),
-        _notified.number <= bindparam("upto"),
-        _notified.kind != _UNDECIDED,
-        _notified.number > _member.since,
-        _member.until.is_(None) | (_notified.number <= _member.until),
+        _member.subscription.in_(bindparam("subscriptions", expanding=True)),
         _channel.state == ChannelState.ACTIVE.value,
-        _notified.number > _channel.cursor,
     )
-    .group_by(_channel.id)
 )
 _COLLECTING: Final = (
     select(_message.channel, _message.after_number, _message.first_at, _channel.schedule, _channel.sent)
@@ -148,11 +148,9 @@ class ChannelMessages:
             last = counter_value(connection, "number")
             end = connection.execute(_WINDOW_END, {"after": after}).scalar() if is_used else None
             upto = last if end is None else int(end)
-            # Rows of SQLAlchemy's own would take most of the time, with many channels.
-            found = connection.execute(_WITH_NEWS, {"after": after, "upto": upto}).cursor.fetchall()
-            # Looked up apart: as a condition of the query it made PostgreSQL compare every pair of rows.
-            has_one = _with_collecting(connection, [row[0] for row in found])
-            rows = [row for row in found if row[0] not in has_one]
+            found = _with_news(connection, after, upto)
+            has_one = _with_collecting(connection, list(found))
+            rows = [(id, *row) for id, row in found.items() if id not in has_one]
             ids, cursors, schedules, sent, arrived = zip(*rows, strict=True) if rows else ((),) * 5
             first = [min(at, now) for at in arrived]  # the clock may have been set back since
             dues = [due(*each) for each in zip(schedules, map(json.loads, sent), first, strict=True)]
@@ -377,6 +375,30 @@ def _members(connection: Connection, channels: Sequence[str]) -> Mapping[str, li
             query.where(_member.channel.in_(channels[begin : begin + _PORTION]))
         ):
             found[channel].append(_Membership(*rest))
+    return found
+
+
+def _with_news(connection: Connection, after: int, upto: int) -> dict[str, tuple[int, str, str, float]]:
+    """The active channels with notifications between two numbers that are not in a message yet: cursor, schedule, times of
+    sending, and when the first of these arrived. Joined here: PostgreSQL, which knows little of tables that change so much,
+    took minutes to join 100,000."""
+    news: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
+    # Rows of SQLAlchemy's own would take most of the time, with many channels.
+    for subscription, number, at in connection.execute(
+        _NEWS, {"after": after, "upto": upto}
+    ).cursor.fetchall():
+        news[subscription].append((number, at))
+    names, found = list(news), dict[str, tuple[int, str, str, float]]()
+    for begin in range(0, len(names), _PORTION):
+        asked = {"subscriptions": names[begin : begin + _PORTION]}
+        for subscription, since, until, id, cursor, schedule, sent in connection.execute(
+            _MEMBERS, asked
+        ).cursor.fetchall():
+            low, high = max(since, cursor), upto if until is None else until
+            times = [at for number, at in news[subscription] if low < number <= high]
+            if times:
+                first = min(times) if id not in found else min(*times, found[id][3])
+                found[id] = cursor, schedule, sent, first
     return found
 
 
