@@ -34,6 +34,7 @@ INDEPENDENT = {
     "/api/networks/{name}",
     "/api/tables",
     "/api/tables/{name}/rows",
+    "/api/backtests/{id}",
 }
 WITHOUT = ("/api/complete", "/api/stream", "/api/links/packets", "/api/links/payloads", "/subscriptions/new")
 BODIES = {
