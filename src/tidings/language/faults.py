@@ -19,8 +19,8 @@ _PHRASES: dict[str, tuple[str, str]] = {
         "NOT EXISTS MISSING ANY",
     ),
     "COMPARISON": (
-        "a comparison (= != < <= > >= BETWEEN, IN, LIKE, CONTAINS or MATCHES)",
-        "NOT BETWEEN IN LIKE ILIKE CONTAINS STARTS ENDS MATCHES IS",
+        "a comparison (= != < <= > >= BETWEEN, IN, LIKE, CONTAINS, SEARCH or MATCHES)",
+        "NOT BETWEEN IN LIKE ILIKE CONTAINS STARTS ENDS MATCHES SEARCH IS",
     ),
     "VALUE": ("a value (5, 'text', 2004-01-31, <iri>)", ""),
     "SUM": ("a number, a name such as topic, a ?variable or '('", ""),
@@ -53,7 +53,7 @@ _PHRASES: dict[str, tuple[str, str]] = {
     "ON": ("ON a.x = b.y", "ON"),
     "EQUALITY": ("equal columns such as a.x = b.y", ""),
     "TABLES": ("", "JOIN INNER"),
-    "MORE": ("", "SUCHTHAT IGNORE VIA"),  # right too, but not the first thing to think of
+    "MORE": ("", "SUCHTHAT IGNORE STEMMED VIA"),  # right too, but not the first thing to think of
     "PLACE": ("", "VIA"),
     "$END": ("the end of the text", ""),
 }

@@ -124,7 +124,7 @@ def _reasons(search: Search, places: dict[str, list[int]]) -> Iterator[str]:
             else:
                 yield " and ".join(", ".join(_reasons(part, places)) for part in parts)
         case Without(part):
-            yield f"{_shown(part)} is there and excluded"
+            yield f"the excluded {_shown(part)} is there"
 
 
 def _shown(search: Search) -> str:
