@@ -124,6 +124,9 @@ def syntax_error(text: str, offset: int, acceptable: Collection[str]) -> Subscri
         return error_at(text, offset, f"{word.upper()} is not understood", advice)
     if word.upper() == "ISA" and "COMPARISON" in acceptable:
         return error_at(text, offset, "ISA stands after something else than a variable", "write ?x ISA Sport")
+    if word.upper() == "STEMMED":
+        advice = "write title SEARCH 'running shoes' STEMMED 'english'"
+        return error_at(text, offset, "STEMMED stands after something else than a search", advice)
     if offset and text.startswith("==", offset - 1):
         return error_at(text, offset - 1, "found '=='", "write =")
     if (opening := _broken_triple(text, offset)) is not None:

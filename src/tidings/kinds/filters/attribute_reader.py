@@ -189,9 +189,7 @@ class _Searches:
     def __init__(self, index: SearchIndex, first: int) -> None:
         self._index, self._first = index, first
 
-    def columns(
-        self, found: Occurrences, at: np.ndarray, events: np.ndarray, attribute: int
-    ) -> np.ndarray:
+    def columns(self, found: Occurrences, at: np.ndarray, events: np.ndarray, attribute: int) -> np.ndarray:
         """(event, attribute, position) of each search that a text among the occurrences `at` satisfies."""
         at = at[found.kind[at] == TEXT]
         held = self._index.satisfied(found.blob, found.low[at], found.high[at])

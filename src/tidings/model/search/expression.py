@@ -217,7 +217,9 @@ class _Reader:
         at = self._place()
         self.at += 1
         if token in ("AND", "NOT"):
-            means = "words beside each other are all needed: leave it out" if token == "AND" else "write -word"
+            means = (
+                "words beside each other are all needed: leave it out" if token == "AND" else "write -word"
+            )
             advice = f'{means}; the word itself is written "{token.lower()}"'
             raise SearchFault(at, f"{token} is no word of a search", advice)
         if token[0] == "-" and len(token) > 1 and (token[1] in '"(' or words(token)):
@@ -260,5 +262,3 @@ class _Reader:
 
     def _place(self) -> int:
         return self.tokens[self.at][1] if self.at < len(self.tokens) else len(self.text)
-
-
