@@ -56,7 +56,9 @@ def holds(text: str, search: str) -> bool:
 
 def texts(rng: random.Random) -> str:
     count = rng.choice([0, 1, 3, 8, 20])
-    return "".join(rng.choice(WORDS) + rng.choice(FILLING if rng.random() < 0.5 else [" "]) for _ in range(count))
+    return "".join(
+        rng.choice(WORDS) + rng.choice(FILLING if rng.random() < 0.5 else [" "]) for _ in range(count)
+    )
 
 
 def searches(rng: random.Random, names: list[str] = WORDS, depth: int = 2) -> str:
@@ -64,7 +66,11 @@ def searches(rng: random.Random, names: list[str] = WORDS, depth: int = 2) -> st
         kind = rng.random()
         if kind < 0.2 and depth:
             return f"({branches(depth - 1)})"
-        return f'"{" ".join(rng.choices(names, k=rng.choice([1, 2, 2, 3])))}"' if kind < 0.4 else rng.choice(names)
+        return (
+            f'"{" ".join(rng.choices(names, k=rng.choice([1, 2, 2, 3])))}"'
+            if kind < 0.4
+            else rng.choice(names)
+        )
 
     def branches(depth: int) -> str:
         return " OR ".join(
@@ -107,7 +113,7 @@ SHARED = "sun Sun SUN rain wind storm café CAFÉ Zürich zurich 94 94th naïve 
 
 def _fts5(texts: list[str]) -> sqlite3.Connection:
     connection = sqlite3.connect(":memory:")
-    connection.execute("CREATE VIRTUAL TABLE t USING fts5(body, tokenize=\"unicode61 remove_diacritics 2\")")
+    connection.execute('CREATE VIRTUAL TABLE t USING fts5(body, tokenize="unicode61 remove_diacritics 2")')
     connection.executemany("INSERT INTO t(rowid, body) VALUES (?, ?)", enumerate(texts))
     return connection
 
@@ -124,14 +130,18 @@ def _fts5_query(rng: random.Random) -> tuple[str, str]:
         written = [f'"{term}"' if " " in term else term for term in wanted]
         ours.append(" ".join(written + [f'-"{term}"' for term in excluded]))
         needed = " AND ".join(f'"{term}"' for term in wanted)
-        theirs.append("".join(f"({needed})" if not i else f' NOT "{term}"' for i, term in enumerate(["", *excluded])))
+        theirs.append(
+            "".join(f"({needed})" if not i else f' NOT "{term}"' for i, term in enumerate(["", *excluded]))
+        )
     return " OR ".join(ours), " OR ".join(f"({each})" for each in theirs)
 
 
 @pytest.mark.parametrize("seed", seeds(1, 20))
 def test_searches_find_what_sqlite_finds(seed: int) -> None:
     rng = random.Random(seed)
-    stored = [" ".join(rng.choices([*SHARED, "other,", "words."], k=rng.choice([1, 4, 9, 25]))) for _ in range(120)]
+    stored = [
+        " ".join(rng.choices([*SHARED, "other,", "words."], k=rng.choice([1, 4, 9, 25]))) for _ in range(120)
+    ]
     connection = _fts5(stored)
     pairs = [_fts5_query(rng) for _ in range(CASES)]
     index = SearchIndex.build([ours for ours, _ in pairs])

@@ -26,7 +26,7 @@ from tidings.language.query import AnyElement, Condition
 from tidings.model.attributes import values_at, with_element
 from tidings.model.search.index import SearchIndex
 from tidings.model.text_sets import TextTests
-from tidings.model.text_tests import is_search, network, search_language
+from tidings.model.text_tests import is_search, network
 from tidings.model.values import number
 
 CACHED_TEXTS = 1 << 16  # texts, for each derived attribute
@@ -140,13 +140,13 @@ class AttributeReader:
             return _DerivedAttribute(attribute, path, folded, None)
         # The constants on its scale are texts; the position of the one with number i is first + 2 i.
         first = int(self.index.scales.ends[attribute, TRUTHS]) + 1
+        if is_search(key.look):
+            searches = _Searches(self.index.searches(attribute), first)
+            return _DerivedAttribute(attribute, path, None, None, searches)
         constants = exact.texts(attribute)
         if key.look == CONDITIONS:
             conditions = [read_condition(text) for text in constants]
             return _DerivedAttribute(attribute, path, None, _Conditions(conditions, first))
-        if is_search(key.look):
-            index = SearchIndex.build(constants, search_language(key.look))
-            return _DerivedAttribute(attribute, path, None, None, _Searches(index, first))
         op, fold = key.look.removesuffix("~"), key.look.endswith("~")
         if op == "MATCHES" and fold:
             constants, fold = [f"(?i:{text})" for text in constants], False

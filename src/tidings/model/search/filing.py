@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from tidings.arrays.vocabulary import Vocabulary
-from tidings.model.search.expression import PLAIN, All, AnyOf, Phrase, Search, Without, read_anew
+from tidings.model.search.expression import PLAIN, All, AnyOf, Phrase, Search, SearchFault, Without, read_anew
 from tidings.model.search.kernels.layout import ACCEPT, REJECT, SearchArrays
 
 
@@ -48,7 +48,10 @@ class _Filing:
         self._phrase_numbers: dict[tuple[str, ...], int] = {}
         counted = array("i")
         for number, text in enumerate(texts):
-            search = None if not language and PLAIN.fullmatch(text) else read_anew(text, language)
+            try:
+                search = None if not language and PLAIN.fullmatch(text) else read_anew(text, language)
+            except SearchFault:  # a damaged file has such a text: nothing satisfies it
+                continue
             wanted = text.split() if search is None else _plain_words(search)
             if wanted is not None:
                 numbers = [self._words.number(word) for word in dict.fromkeys(wanted)]
@@ -99,7 +102,8 @@ class _Filing:
             filed = self._access(search)
             assert filed is not None, "a text without words would satisfy it"
             at = len(self._programs)
-            self._programs.extend([len(filed[1]), *filed[1], *self._code(search)])
+            code = self._code(search)
+            self._programs.extend([len(filed[1]), len(code) // 3, *filed[1], *code])
             for rank, word in enumerate(filed[1]):
                 words.append(word)
                 numbers.extend((number, ~rank, at))

@@ -18,14 +18,11 @@ LANGUAGES = tuple(
 
 def language_fault(language: str) -> tuple[str, str] | None:
     """Why words cannot be stemmed in a language, and what to do about it; None if they can."""
-    if language not in LANGUAGES:
-        known = f"known are {', '.join(LANGUAGES)}"
-        return f"no stemmer is known for {language[:40]!r}", did_you_mean(language, LANGUAGES, known)
     try:
         _stemmer(language)
     except TidingsError as error:
         what, _, advice = str(error).partition("; ")
-        return what, advice
+        return what, advice if language in LANGUAGES else did_you_mean(language, LANGUAGES, advice)
     return None
 
 
@@ -37,6 +34,8 @@ def stem(word: str, language: str) -> str:
 
 @cache
 def _stemmer(language: str) -> Any:
+    if language not in LANGUAGES:
+        raise TidingsError(f"no stemmer is known for {language[:40]!r}; known are {', '.join(LANGUAGES)}")
     try:
         import snowballstemmer
     except ImportError:

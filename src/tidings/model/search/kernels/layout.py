@@ -6,8 +6,8 @@ text that satisfies it must have one; word w has entries[first[w]:first[w + 1]],
     search, n, word, …           a search for words alone: these n have to be there too
     search, ~r, at               any other: r is which of the words it is filed under this one is, and `at` its program
 
-    programs[at]                 n, the n words that it is filed under, then instructions of three numbers:
-                                 leaf, instruction if it holds, instruction if not; ACCEPT and REJECT end it
+    programs[at]                 n, m, the n words that it is filed under, then m instructions of three numbers:
+                                 leaf, instruction if it holds, instruction if not: a later one, ACCEPT or REJECT
                                  a leaf is a word that has to be there, or ~p: phrase p has
 
     phrases[phrase_first[p]]     the offset of its rarest word, then its words

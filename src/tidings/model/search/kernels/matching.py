@@ -88,10 +88,10 @@ def _accepts(at, rank, arrays, numbers, begin, end, space):  # type: ignore[no-u
     """Runs the program of a search that was found by word number `rank` of those it is filed under."""
     programs = arrays.programs
     filed = programs[at]
-    for i in range(at + 1, at + 1 + rank):
+    for i in range(at + 2, at + 2 + rank):
         if _is_there(space.there, programs[i]):
             return False  # found by that word already
-    base, step = at + 1 + filed, 0
+    base, step = at + 2 + filed, 0
     while step >= 0:
         leaf = programs[base + 3 * step]
         if leaf >= 0:
