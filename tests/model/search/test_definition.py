@@ -1,7 +1,7 @@
 """Searches against a definition written from LANGUAGE.md alone, and against SQLite's FTS5 where both mean the same.
 
-Where they differ, so that it is left out here: FTS5 has no word search by `-`, but `a NOT b`; its phrases and words are not
-folded by compatibility (`²`, `ﬁ`, `½`), `ß` and `Ĳ` stay as they are, and a run of Han or Kana is one word; its `AND` binds as ours.
+FTS5 is given its own syntax (`a NOT b` for `a -b`). It differs, so that the words here are such as both fold alike: it does not fold by
+compatibility (`²`, `ﬁ`), leaves `ß` as it is, and takes a run of Han or Kana for one word.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.examples import seeds
+from tests.examples import is_thorough, seeds
 from tidings.model.search.expression import search_fault, search_holds
 from tidings.model.search.index import SearchIndex
 from tidings.model.search.words import words
@@ -51,7 +51,7 @@ def holds(text: str, search: str) -> bool:
             written.append("and")
         written += ["not"] * bool(minus)
         written.append(part if part in "()" else f"has({part.strip(chr(34))!r})")
-    return bool(eval(" ".join(written).replace("and not (", "and not ("), {"has": has}))
+    return bool(eval(" ".join(written), {"has": has}))
 
 
 def texts(rng: random.Random) -> str:
@@ -98,7 +98,7 @@ def test_searches_hold_as_the_language_says(seed: int) -> None:
 
 
 def test_every_character_is_folded_as_in_a_whole_text() -> None:
-    for code in range(0x110000):
+    for code in range(0, 0x110000, 1 if is_thorough() else 11):
         character = chr(code)
         assert words(character) == words_by_the_text(character), hex(code)
     rng = random.Random(5)
@@ -163,7 +163,7 @@ def _differences() -> Iterator[tuple[str, str, str, bool, bool]]:
     yield "the ﬁne print", "fine", '"fine"', True, False
 
 
-@pytest.mark.parametrize(("text", "ours", "theirs", "we", "they"), _differences())
+@pytest.mark.parametrize(("text", "ours", "theirs", "we", "they"), list(_differences()))
 def test_where_sqlite_means_something_else(text: str, ours: str, theirs: str, we: bool, they: bool) -> None:
     connection = _fts5([text])
     assert search_holds(text, ours) is we
