@@ -19,8 +19,8 @@ from benchmarks.measure import best, context, write_json
 from benchmarks.search_workloads import Parameters, Searches, make
 from tidings import Engine, Event
 from tidings.engine.snapshot import Snapshot
-from tidings.kinds.filters.kind import FilterFinder
 from tidings.kinds.filters.columns import read_events
+from tidings.kinds.filters.kind import FilterFinder
 from tidings.model.event import to_table
 
 _SINGLE = 300

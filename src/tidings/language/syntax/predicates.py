@@ -167,8 +167,8 @@ class PredicateParser(OperandParser):
             if kind == "SEARCH" and self._takes("STEMMED"):
                 kind = f"SEARCH {self._language()}"
         if self.kinds[self.at] == "IGNORE":
-            if (advice := _CASELESS.get(kind.partition(" ")[0])) is not None:
-                self._refuse(self.at, f"IGNORE CASE cannot stand after {kind.partition(' ')[0]}", advice)
+            if (test := kind.partition(" ")[0]) in _CASELESS:
+                self._refuse(self.at, f"IGNORE CASE cannot stand after {test}", _CASELESS[test])
             folded = self._ignores_case()
         if folded:
             left = self._fold(left)

@@ -10,7 +10,7 @@ A search that a text without words would satisfy is refused: it could not be fou
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 

@@ -11,6 +11,7 @@ Nothing depends on neighbouring characters, so a table of characters does it all
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Literal
 from unicodedata import category, combining, normalize
 
 from tidings.model.search.stems import stem
@@ -26,7 +27,8 @@ UNSPACED = (
 class _Characters(dict[int, str]):
     """What stands for a character, by its code point; a blank for one that separates words."""
 
-    def __init__(self, form: str) -> None:
+    def __init__(self, form: Literal["NFKC", "NFKD"]) -> None:
+        super().__init__()
         self._form = form
 
     def __missing__(self, code: int) -> str:
