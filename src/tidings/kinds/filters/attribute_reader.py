@@ -118,7 +118,8 @@ class AttributeReader:
         columns = np.concatenate([np.array(extra, dtype=np.int64).reshape(-1, 3), *found_searches])
         if not len(columns):
             return pairs
-        columns = columns[np.lexsort((columns[:, 1], columns[:, 0]))]
+        if extra or len(found_searches) > 1:
+            columns = columns[np.lexsort((columns[:, 1], columns[:, 0]))]
         count = len(pairs.attribute) + len(columns)
         merged = AttributePairs(
             np.zeros(len(pairs.first), dtype=np.int64),
@@ -194,8 +195,10 @@ class _Searches:
         at = at[found.kind[at] == TEXT]
         held = self._index.satisfied(found.blob, found.low[at], found.high[at])
         columns = np.empty((len(held.text), 3), dtype=np.int64)
-        columns[:, 0], columns[:, 1] = events[at][held.text], attribute
-        columns[:, 2] = self._first + 2 * held.search.astype(np.int64)
+        # Ascending positions are found by halving: an event may satisfy thousands of searches.
+        key = np.sort(events[at][held.text].astype(np.int64) << 32 | held.search)
+        columns[:, 0], columns[:, 1] = key >> 32, attribute
+        columns[:, 2] = self._first + 2 * (key & 0xFFFFFFFF)
         return columns
 
 
