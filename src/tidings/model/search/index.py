@@ -83,6 +83,7 @@ class SearchIndex:
             texts = [_text(blob, low[i], high[i]) for i in range(len(low))]
             texts = [text if plain else folded(text) for text, plain in zip(texts, is_ascii, strict=True)]
             blob, start = join_texts(texts)
+            blob.flags.writeable = False  # of the type that the loop is compiled for
             low, high = start[:-1], start[1:]
         first = np.zeros(len(low) + 1, dtype=np.int64)
         numbers = np.empty(int((high - low + 1).sum()) // 2 + len(low), dtype=np.int32)
