@@ -53,6 +53,15 @@ def test_odd_texts() -> None:
     assert SearchIndex.build(["a"]).satisfied_by([]) == []
 
 
+def test_a_word_that_is_very_long_is_its_own_stem() -> None:
+    long = "running" * 20
+    asked = [long, f"{long}s", "runnings"]
+    index = SearchIndex.build(asked, "english")
+    assert index.satisfied_by([long, f"{long}s running"]) == [[0], [1, 2]]
+    assert search_holds(f"{long}s", asked[1], "english")
+    assert not search_holds(f"{long}s", asked[0], "english")
+
+
 def test_a_search_that_says_the_same_twice_is_found_once() -> None:
     assert satisfied(["a a", "a OR a", '"a b" OR a', "a OR b OR (a b)", '"a a"'], "b a b") == [0, 1, 2, 3]
 

@@ -76,7 +76,7 @@ def read_anew(text: str, language: str = "") -> Search:
 read_search = lru_cache(maxsize=4096)(read_anew)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=4)
 def _places(text: str, language: str) -> dict[str, list[int]]:
     """Where each word of a text is."""
     found: dict[str, list[int]] = {}

@@ -16,9 +16,9 @@ from tidings.arrays.vocabulary import join_texts, thaw_texts
 from tidings.model.search.filing import file_searches
 from tidings.model.search.kernels.layout import UNKNOWN, SearchArrays, SearchSpace
 from tidings.model.search.kernels.matching import are_ascii, find_searches, number_words
-from tidings.model.search.words import accented_words, folded, stemmed
+from tidings.model.search.words import LONGEST_STEMMED, accented_words, folded, stemmed
 
-_REMEMBERED = 1 << 17  # words of texts, for which the number of the stem is kept
+_REMEMBERED = 1 << 16  # words of texts, for which the number of the stem is kept
 
 
 class Satisfied(NamedTuple):
@@ -108,9 +108,10 @@ class SearchIndex:
         """The number of a word's stem, UNKNOWN if no search has it, less if nothing is left of the word."""
         found = stemmed(word, self.language)
         number = self._stems.get(found, UNKNOWN) if found else UNKNOWN - 1
-        if len(self._numbers) >= _REMEMBERED:
-            self._numbers.clear()
-        self._numbers[word] = number
+        if len(word) <= LONGEST_STEMMED:
+            if len(self._numbers) >= _REMEMBERED:
+                self._numbers.clear()
+            self._numbers[word] = number
         return number
 
     def _find(self, first: np.ndarray, numbers: np.ndarray) -> Satisfied:

@@ -16,6 +16,7 @@ from unicodedata import category, combining, normalize
 
 from tidings.model.search.stems import stem
 
+LONGEST_STEMMED = 100  # characters: what is longer is no word of a language, and is not to be remembered
 _WORD = frozenset("LNM")
 # What a character of a word is in scripts that put no blanks between words; all of it is in these ranges.
 UNSPACED = (
@@ -67,7 +68,15 @@ def accented_words(text: str) -> list[str]:
     return normalize("NFKC", text).translate(_ACCENTED).split()
 
 
-@lru_cache(maxsize=1 << 17)
 def stemmed(word: str, language: str) -> str:
-    """The stem of a word, without accents; empty for a word of accents alone."""
-    return folded(stem(word, language)).replace(" ", "") or folded(word).replace(" ", "")
+    """The stem of a word, without accents; empty for a word of accents alone. A very long word is its own stem."""
+    return _plain(word) if len(word) > LONGEST_STEMMED else _stemmed(word, language)
+
+
+@lru_cache(maxsize=1 << 16)
+def _stemmed(word: str, language: str) -> str:
+    return _plain(stem(word, language)) or _plain(word)
+
+
+def _plain(word: str) -> str:
+    return folded(word).replace(" ", "")
