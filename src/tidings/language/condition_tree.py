@@ -121,7 +121,8 @@ def search_reasons(
     search, language = condition.pattern.text, search_language(condition.op)
     texts = [text_of(value) for value in operand_values(condition.operand, attributes, binding)]
     found = [unsatisfied(text, search, language) for text in texts if text is not None]
-    return ", ".join(min(found, key=len)) if found else ""
+    fewest: list[str] = min(found, key=len, default=[])
+    return ", ".join(fewest)
 
 
 def _names(node: object) -> Iterator[str]:
