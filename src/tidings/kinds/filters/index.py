@@ -39,7 +39,7 @@ from tidings.kinds.filters.shape import Key
 from tidings.kinds.filters.table import FilterTable
 from tidings.model.search.filing import file_searches
 from tidings.model.search.index import SearchIndex
-from tidings.model.search.kernels.layout import SearchArrays
+from tidings.model.search.joined import join_searches, part_of
 from tidings.model.text_tests import is_search, search_language
 
 
@@ -129,8 +129,8 @@ class FilterIndex:
 
     def searches(self, attribute: int) -> SearchIndex:
         """The searches of an attribute that is derived from texts by them."""
-        arrays = _gather(SearchArrays, self.arrays, f"search{attribute}_")
-        return SearchIndex(arrays, search_language(self.keys[attribute].look))
+        number = sum(is_search(key.look) for key in self.keys[:attribute])
+        return SearchIndex(part_of(self.arrays, number), search_language(self.keys[attribute].look))
 
     def cursor(self, pairs: AttributePairs, event: int = 0) -> Cursor:
         """The matching rows of one event of a batch, in their order."""
@@ -277,12 +277,13 @@ def _grown(out: _Written, room: int) -> _Written:
 
 def _search_arrays(table: FilterTable, exact: ExactScales) -> dict[str, np.ndarray]:
     """The searches in the texts of each attribute, numbered as its constants are."""
-    return {
-        f"search{attribute}_{name}": array
-        for attribute, key in enumerate(table.keys)
-        if is_search(key[0])
-        for name, array in file_searches(exact.texts(attribute), search_language(key[0]))._asdict().items()
-    }
+    return join_searches(
+        [
+            file_searches(exact.texts(attribute), search_language(key.look))
+            for attribute, key in enumerate(table.keys)
+            if is_search(key.look)
+        ]
+    )
 
 
 def _room(count: int) -> tuple[np.ndarray, np.ndarray]:

@@ -17,7 +17,6 @@ from tidings.arrays.bounds import are_texts, ascends, constants_fit, refuse_unle
 from tidings.kinds.filters.kernels import bounds
 from tidings.kinds.filters.kernels.layout import Index, Scales
 from tidings.model.search.integrity import search_checks
-from tidings.model.search.kernels.layout import SearchArrays
 from tidings.model.text_tests import is_search
 
 Arrays = Mapping[str, np.ndarray]
@@ -85,12 +84,9 @@ def _values(
     wide = bounds.wide_fits(code, attributes, wide_start, _bits(code.wide))
     yield "code_wide", wide >= 0
     yield "code_at", narrow + wide == len(code.at)
-    for attribute, (look, _) in enumerate(facts["keys"]):
-        if is_search(look):
-            prefix = f"search{attribute}_"
-            own = SearchArrays(*(arrays[prefix + name] for name in SearchArrays._fields))
-            searches = int(scales.text_first[attribute + 1] - scales.text_first[attribute])
-            yield from ((prefix + name, right) for name, right in search_checks(own, searches))
+    sizes = np.diff(scales.text_first).tolist()
+    searches = [size for (look, _), size in zip(facts["keys"], sizes, strict=True) if is_search(look)]
+    yield from search_checks(arrays, searches)
     entries = index.access.entries
     yield "access_entries", bounds.entries_fit(entries, attributes, narrow_start, wide_start)
 
