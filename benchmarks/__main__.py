@@ -33,6 +33,7 @@ BARS = {
     "containment-bars": "what must hold of the forest of containment",
     "cluster-bars": "what must hold of a cluster that divides subscriptions",
     "filter-bars": "what must hold of filters",
+    "search-bars": "what must hold of word search",
     "network-bars": "what must hold of networks; Graph constraints, Tables 1 to 3",
     "operator-bars": "what must hold of operators and their schedulers",
     "join-bars": "what must hold of joins",

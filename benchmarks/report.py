@@ -54,6 +54,7 @@ BARS = (
     ("containment-bars", "What must hold of the forest of containment"),
     ("cluster-bars", "What must hold of a cluster that divides subscriptions"),
     ("filter-bars", "What must hold of filters"),
+    ("search-bars", "What must hold of word search"),
     ("network-bars", "What must hold of networks"),
     ("operator-bars", "What must hold of operators"),
     ("join-bars", "What must hold of joins"),

@@ -490,6 +490,9 @@ def test_constants_from_a_table_that_cannot_be_compared() -> None:
     for template, column, part in (
         ("WHERE a IN CIDR $v", ["10.0.0.0/8", "zz"], "'zz' is not a network"),
         ("WHERE a MATCHES $v", ["a", "("], "not a regular expression"),
+        ("WHERE a SEARCH $v", ["a", "b -"], "'b -' is not a search: '-' holds no word"),
+        ("WHERE a SEARCH $v STEMMED 'english'", ["a", "-b"], "only words that are excluded"),
+        ("WHERE a SEARCH $v", [1, 2], "has to be a plain text"),
         ("WHERE a + $v = 6", ["1", "x"], "has to be a number"),
         ("WHERE a = $v", [5.0, float("nan")], "nan"),
         ("WHERE a = $v", [5, None], "no value in row 1"),
@@ -506,6 +509,7 @@ def test_constants_from_a_table_that_cannot_be_compared() -> None:
     [
         ("WHERE a = $v IGNORE CASE", ["abc", "ABC", "b"], [0, 1]),
         ("WHERE a ILIKE $v", ["ab%", "_B_", "b"], [0, 1]),
+        ("WHERE a SEARCH $v", ["ABC -d", "ab", "d OR abc"], [0, 2]),
         ("WHERE ip IN CIDR $v", ["10.0.0.0/8", "11.0.0.0/8", "10.1.2.3"], [0, 2]),
         ("WHERE ANY x IN l SATISFIES (x.p = $v AND n > $v)", [1, 5, 2], [0]),
         ("WHERE n + $v = 6", [1, 2, 3], [0]),

@@ -85,6 +85,17 @@ def edge(rng: random.Random) -> TriplePattern:
     return TriplePattern(subject, place, object_)
 
 
+SEARCHES = [
+    "red",
+    "red OR green",
+    "red dark",
+    '"dark red"',
+    "red -dark",
+    "red -(dark green)",
+    "green OR (red -dark)",
+]
+
+
 def test(rng: random.Random, operand: Any, constants: list[Any]) -> Condition:
     """A condition on one variable or attribute."""
     if isinstance(operand, Variable) and rng.random() < 0.2:
@@ -102,7 +113,14 @@ def test(rng: random.Random, operand: Any, constants: list[Any]) -> Condition:
         pattern = rng.choice(["r", "re", "ed", "d", "%d", "r%", "%a%"])
         op = rng.choice(["STARTS", "ENDS", "CONTAINS", "LIKE"])
         return TextTest(folded, op, Literal(pattern))
-    op, pattern = rng.choice([("MATCHES", "^r"), ("CIDR", "10.0.0.0/8"), ("CIDR", "10.0.0.0/24")])
+    op, pattern = rng.choice(
+        [
+            ("MATCHES", "^r"),
+            ("CIDR", "10.0.0.0/8"),
+            ("CIDR", "10.0.0.0/24"),
+            *[("SEARCH", search) for search in SEARCHES],
+        ]
+    )
     return TextTest(operand, op, Literal(pattern))
 
 
@@ -284,6 +302,8 @@ def weaker(rng: random.Random, part: Condition, known: Taxonomy) -> Condition:
     if isinstance(part, TextTest) and part.op in ("STARTS", "ENDS", "CONTAINS"):
         op, text = rng.choice((part.op, "CONTAINS")), part.pattern.text  # type: ignore[union-attr]
         return replace(part, op=op, pattern=Literal(text[:1] if op == "STARTS" else text[-1:]))
+    if isinstance(part, TextTest) and part.op == "SEARCH" and rng.random() < 0.7:
+        return replace(part, pattern=Literal(rng.choice(SEARCHES)))
     operand = getattr(part, "operand", None) or getattr(part, "left", None)
     if isinstance(operand, Attribute) and rng.random() < 0.5:
         return Exists(operand)

@@ -267,7 +267,7 @@ def check_division(seed: int, folder: Path) -> int:
     return sum(piece.subscriptions for piece in made.parts)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, 3])
 def test_an_index_divided_by_its_forest_answers_as_the_undivided(seed: int, tmp_path: Path) -> None:
     assert check_division(seed, tmp_path / "v1") >= 8
 

@@ -78,6 +78,10 @@ def make_pool() -> list[Condition]:
                 pool.append(OneOf(operand, tuple(rng.sample(CONSTANTS, size)), negated))
     pool += [TextTest(IT, "MATCHES", Literal(p)) for p in ("^r", "(?i)red", "ed$")]
     pool += [TextTest(IT, "CIDR", Literal(p)) for p in NETWORKS]
+    pool += [
+        TextTest(IT, "SEARCH", Literal(p)) for p in ("red", "red OR 5", "red 5", '"5 00"', "red -5", "5 -00")
+    ]
+    pool += [TextTest(IT, "SEARCH english", Literal(p)) for p in ("reds", "red OR 5")]
     classes = [Iri(EX + name) for name in ("Sport", "Ball", "Football", "Meta", "Unknown")]
     pool += [IsA(IT, op, cls) for op in ("<=", ">=", "=") for cls in classes]
     return list(dict.fromkeys(pool))

@@ -41,7 +41,7 @@ def test_no_event_matches_the_contained_one_alone(seed):
 
 FORMS = {
     *(f"Comparison {op}" for op in cases.OPERATORS),
-    *(f"TextTest {op}" for op in ("STARTS", "ENDS", "CONTAINS", "LIKE", "MATCHES", "CIDR")),
+    *(f"TextTest {op}" for op in ("STARTS", "ENDS", "CONTAINS", "LIKE", "MATCHES", "CIDR", "SEARCH")),
     *(
         "IsA <=",
         "IsA >=",

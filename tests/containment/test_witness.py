@@ -54,6 +54,8 @@ def test_a_witness_is_small_and_general():
         ("x + 1 > 5 AND NOT MISSING y", {"x": 100, "y": True}),
         ("x < y", {"x": 1, "y": 2}),
         ("x LIKE 'a\\%_c%' AND y IN CIDR '10.0.0.0/8'", {"x": "a%ac", "y": "10.0.0.0"}),
+        ("x SEARCH '(cold OR warm) \"wet day\" -dry'", {"x": "cold wet day"}),
+        ("x SEARCH 'running' STEMMED 'english' AND x SEARCH 'far'", {"x": ["running", "far"]}),
         ("x NOT IN (1, 'a') AND user.age = 5", {"x": "any", "user.age": 5}),
         ("f(?n) AND ?n > 5 AND x = 1", {"x": 1}),  # calls are taken to hold
     ],

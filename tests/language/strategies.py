@@ -95,6 +95,7 @@ def triples(*, templates: bool = False) -> st.SearchStrategy[TriplePattern]:
     return st.builds(TriplePattern, nodes, nodes, st.one_of(nodes, literals))
 
 
+searches = st.sampled_from(["a", "it's", 'a OR "b c" -d', "-(x y) z", 'é "b\\c"']).map(Literal)
 networks = st.sampled_from(["10.0.0.0/8", "192.168.1.77/24", "10.1.2.3", "2001:db8::/32", "::/0"]).map(
     Literal
 )
@@ -140,6 +141,12 @@ def constraints(*, templates: bool = False, free: bool = True) -> st.SearchStrat
         st.builds(TextTest, texts_of, text_tests, plain),
         st.builds(TextTest, names, st.just("MATCHES"), expressions),
         st.builds(TextTest, names, st.just("CIDR"), places(networks, templates=templates)),
+        st.builds(
+            TextTest,
+            names,
+            st.sampled_from(["SEARCH", "SEARCH german"]),
+            places(searches, templates=templates),
+        ),
         *([st.builds(IsA, variables, st.sampled_from(["<=", ">=", "="]), classes)] if free else []),
         st.builds(Exists, attributes),
         st.builds(Missing, attributes),

@@ -45,6 +45,18 @@ def known():
         ("price > '20'", "'20'", f"{NUMBER} '20' is a text; write 20 without quotes"),
         ("price IN ('a', 'b')", "'a'", f"{NUMBER} 'a' is a text; they never compare"),
         ("price STARTS WITH '2'", "price", f"{NUMBER} STARTS WITH looks at texts only"),
+        ("price SEARCH '2' STEMMED 'english'", "price", f"{NUMBER} SEARCH looks at texts only"),
+        ("topic SEARCH 'sun or rain'", "or", "or is a word to be found; for either of both write OR"),
+        (
+            "topic SEARCH 'sun not rain'",
+            "not",
+            "not is a word to be found; to exclude a word write -word",
+        ),
+        (
+            "topic SEARCH 'sun run*'",
+            "run*",
+            "run* finds the whole word run only; for a part of a word write CONTAINS, or STEMMED 'english' for its forms",
+        ),
         ("topic = 5", "5", "topic has texts in recent events, and 5 is a number; for the text write '5'"),
         (
             "topic = -5",
@@ -89,6 +101,7 @@ def test_a_likely_mistake_is_warned_of_at_its_place(known, text, place, message)
 @pytest.mark.parametrize(
     "text",
     [
+        "topic SEARCH 'sun OR rain \"now or never\" -cold'",
         "topic = 'sport' AND price > 20 AND source = 'x' AND MISSING time",
         "zip > 5 AND zip = '5' AND day > 2024-01-01 AND day = 'today'",
         "price IN ('a', 20) AND price < user.age AND price = $limit",

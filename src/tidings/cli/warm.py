@@ -36,12 +36,12 @@ _EVENT = f"""<urn:a> <urn:p> "1" ; <urn:q> "x" ; <urn:r> "x"@en ; <{RDF}_1> <urn
 _PATTERNS = (
     "WHERE (<urn:a>, <urn:p>, <urn:b>)",
     "WHERE (?x, <urn:p>, ?y) AND ?y BETWEEN 0 AND 2",
-    "WHERE (?x, <urn:q>, ?y) AND ?y >= 'a' AND ?y CONTAINS 'x' AND ?y ISA <urn:x>",
+    "WHERE (?x, <urn:q>, ?y) AND ?y >= 'a' AND ?y CONTAINS 'x' AND ?y SEARCH 'x' AND ?y ISA <urn:x>",
     "WHERE (?x, <urn:r>, ?y) AND ?y != 'y'@en",
 )
 _FILTERS = (
     "WHERE a = 1 AND b STARTS WITH 'x' AND NOT c > 2004-01-31",
-    "WHERE a + 1 > 1 OR b = 'X' IGNORE CASE",
+    "WHERE a + 1 > 1 OR b = 'X' IGNORE CASE OR b SEARCH 'x'",
 )
 _CALLS = (
     "WHERE near('a') AND size(?n) AND ?n > 3",

@@ -31,9 +31,10 @@ from tidings.language.query import (
     Variable,
     operands,
 )
+from tidings.model.search import expression as search
 from tidings.model.taxonomy import Taxonomy
 from tidings.model.terms import Iri, Literal
-from tidings.model.text_tests import like_pieces, network, text_holds
+from tidings.model.text_tests import is_search, like_pieces, network, search_language, text_holds
 from tidings.model.values import NUMBER, RESOURCE, TEXT, constant_view, instant, number
 
 IT = Variable("it")
@@ -229,12 +230,15 @@ def _is_below(cls: Iri, above: str, taxonomy: Taxonomy) -> bool:
 
 
 def _text_implies(known: TextTest, wanted: TextTest) -> bool:
-    """STARTS 'ab' implies STARTS 'a' and CONTAINS 'b'; a network of addresses lies in one that is wider."""
+    """STARTS 'ab' implies STARTS 'a' and CONTAINS 'b'; a network of addresses lies in one that is wider; a search for
+    more words implies one for fewer."""
     if not (isinstance(known.pattern, Literal) and isinstance(wanted.pattern, Literal)):
         return False
     if known.op == wanted.op == "CIDR":
         inner, outer = network(known.pattern.text), network(wanted.pattern.text)
         return inner.version == outer.version and inner.subnet_of(outer)  # type: ignore[arg-type]
+    if is_search(wanted.op):
+        return known.op == wanted.op and _search_implies(wanted.op, known.pattern.text, wanted.pattern.text)
     known_fold, fold = isinstance(known.operand, Folded), isinstance(wanted.operand, Folded)
     if known_fold and not fold:
         return False
@@ -250,6 +254,11 @@ def _text_implies(known: TextTest, wanted: TextTest) -> bool:
         if op == known_op == "ENDS" and longer.endswith(text):
             return True
     return False
+
+
+def _search_implies(op: str, known: str, wanted: str) -> bool:
+    language = search_language(op)
+    return search.implies(search.read_search(known, language), search.read_search(wanted, language))
 
 
 def _parts(test: TextTest, fold: bool) -> list[tuple[str, str]]:

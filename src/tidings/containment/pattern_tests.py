@@ -24,6 +24,7 @@ from tidings.model.taxonomy import Taxonomy
 from tidings.model.terms import Iri, Literal, from_ntriples, ntriples
 
 NONE = -1
+_ISA = [OP_NUMBER[op] for op in ("ISA <=", "ISA >=", "ISA =")]
 _UNKNOWN = -2
 _SPELLINGS = 8  # of literals that satisfy the same tests, for several variables of one pattern
 _Tests = tuple[int, ...]
@@ -83,7 +84,7 @@ class PatternTests:
         count = np.diff(first)[self._shape]
         rows = np.repeat(np.arange(len(self._shape)), count)
         atoms = self._slots[self._start[rows] + slots[ranges(first[self._shape], count)]]
-        found[rows[self._atoms[atoms, 0] >= OP_NUMBER["ISA <="]]] = False
+        found[rows[np.isin(self._atoms[atoms, 0], _ISA)]] = False
         return found
 
     def of_rows(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

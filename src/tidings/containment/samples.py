@@ -18,8 +18,9 @@ from tidings.containment.implication import Known
 from tidings.containment.value_sets import ValueSet, is_text
 from tidings.formats.namespaces import XSD
 from tidings.language.query import TextTest
+from tidings.model.search import expression as search
 from tidings.model.terms import Iri, Literal, Term
-from tidings.model.text_tests import network
+from tidings.model.text_tests import is_search, network
 from tidings.model.values import BOOLEAN, INSTANT, NUMBER, RESOURCE, TEXT
 
 _DAY = 86_400_000_000
@@ -142,10 +143,11 @@ def _texts(tests: list[TextTest]) -> Iterator[str]:
     parts: dict[str, list[str]] = {}
     for test in tests:
         if isinstance(test.pattern, Literal):
-            parts.setdefault(test.op, []).append(_example(test.op, test.pattern.text))
+            op = "SEARCH" if is_search(test.op) else test.op
+            parts.setdefault(op, []).append(_example(op, test.pattern.text))
     starts = max(parts.get("STARTS", [""]), key=len)
     ends = max(parts.get("ENDS", [""]), key=len)
-    middle = [text for op in ("LIKE", "MATCHES", "CIDR", "CONTAINS") for text in parts.get(op, ())]
+    middle = [text for op in ("LIKE", "MATCHES", "CIDR", "CONTAINS", "SEARCH") for text in parts.get(op, ())]
     yield starts + "".join(middle) + ends
     yield starts + " ".join(["", *middle, ""]) + ends
     yield from middle
@@ -159,6 +161,8 @@ def _example(op: str, pattern: str) -> str:
         return re.sub(r"\\(.)", r"\1", _MARKS.sub("", pattern))
     if op == "CIDR":
         return str(network(pattern).network_address)
+    if op == "SEARCH":
+        return search.example(search.read_search(pattern))
     return pattern
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import date
 from typing import Any
 
-from tidings.language.conditions import holds
+from tidings.language.conditions import holds, operand_values
 from tidings.language.printer import condition_text
 from tidings.language.query import (
     And,
@@ -19,10 +19,15 @@ from tidings.language.query import (
     Leaf,
     Not,
     Or,
+    TextTest,
     leaves,
 )
 from tidings.model.attributes import has_path, values_at, with_element
 from tidings.model.explanation import Clause
+from tidings.model.search.expression import unsatisfied
+from tidings.model.terms import Literal
+from tidings.model.text_tests import is_search, search_language
+from tidings.model.values import text_of
 
 ALL, ANY, NOT = "all of", "any of", "not"
 _MAX_VALUES, _MAX_TEXT = 5, 60
@@ -102,7 +107,22 @@ def _lines(part: ConditionPart, depth: int, decides: bool) -> Iterator[Clause]:
 def evidence_of(condition: Condition, attributes: Mapping[str, Any]) -> str:
     """The values that a condition was evaluated on: "age is 31"."""
     named = dict.fromkeys(name for leaf in leaves(condition) for name in _names(leaf))
-    return ", ".join(_describe_path(path, attributes) for path in named)
+    described = ", ".join(_describe_path(path, attributes) for path in named)
+    return "; ".join(filter(None, [described, search_reasons(condition, attributes)]))
+
+
+def search_reasons(
+    condition: Condition, attributes: Mapping[str, Any], binding: Mapping[str, Any] | None = None
+) -> str:
+    """Which words are missing where a search does not hold, and which are excluded; of the text that lacks the least."""
+    if not (isinstance(condition, TextTest) and is_search(condition.op)):
+        return ""
+    assert isinstance(condition.pattern, Literal)
+    search, language = condition.pattern.text, search_language(condition.op)
+    texts = [text_of(value) for value in operand_values(condition.operand, attributes, binding)]
+    found = [unsatisfied(text, search, language) for text in texts if text is not None]
+    fewest: list[str] = min(found, key=len, default=[])
+    return ", ".join(fewest)
 
 
 def _names(node: object) -> Iterator[str]:

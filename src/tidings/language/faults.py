@@ -19,8 +19,8 @@ _PHRASES: dict[str, tuple[str, str]] = {
         "NOT EXISTS MISSING ANY",
     ),
     "COMPARISON": (
-        "a comparison (= != < <= > >= BETWEEN, IN, LIKE, CONTAINS or MATCHES)",
-        "NOT BETWEEN IN LIKE ILIKE CONTAINS STARTS ENDS MATCHES IS",
+        "a comparison (= != < <= > >= BETWEEN, IN, LIKE, CONTAINS, SEARCH or MATCHES)",
+        "NOT BETWEEN IN LIKE ILIKE CONTAINS STARTS ENDS MATCHES SEARCH IS",
     ),
     "VALUE": ("a value (5, 'text', 2004-01-31, <iri>)", ""),
     "SUM": ("a number, a name such as topic, a ?variable or '('", ""),
@@ -53,7 +53,7 @@ _PHRASES: dict[str, tuple[str, str]] = {
     "ON": ("ON a.x = b.y", "ON"),
     "EQUALITY": ("equal columns such as a.x = b.y", ""),
     "TABLES": ("", "JOIN INNER"),
-    "MORE": ("", "SUCHTHAT IGNORE VIA"),  # right too, but not the first thing to think of
+    "MORE": ("", "SUCHTHAT IGNORE STEMMED VIA"),  # right too, but not the first thing to think of
     "PLACE": ("", "VIA"),
     "$END": ("the end of the text", ""),
 }
@@ -124,6 +124,9 @@ def syntax_error(text: str, offset: int, acceptable: Collection[str]) -> Subscri
         return error_at(text, offset, f"{word.upper()} is not understood", advice)
     if word.upper() == "ISA" and "COMPARISON" in acceptable:
         return error_at(text, offset, "ISA stands after something else than a variable", "write ?x ISA Sport")
+    if word.upper() == "STEMMED":
+        advice = "write title SEARCH 'running shoes' STEMMED 'english'"
+        return error_at(text, offset, "STEMMED stands after something else than a search", advice)
     if offset and text.startswith("==", offset - 1):
         return error_at(text, offset - 1, "found '=='", "write =")
     if (opening := _broken_triple(text, offset)) is not None:

@@ -40,6 +40,7 @@ from tidings.language.query import (
     leaves,
     operands,
 )
+from tidings.language.search_mistakes import doubtful_searches
 from tidings.language.syntax.lexicon import Lexicon
 from tidings.language.syntax.operands import NAMES, VALUES, name_of
 from tidings.language.syntax.predicates import IS_A
@@ -95,7 +96,11 @@ def likely_mistakes(text: str, known: Known) -> list[TextWarning]:
         query = parse(text, known.prefixes)
     except SubscriptionError:
         return []
-    found = chain(_node(text, query, known), _classes(text, known))
+    found = chain(
+        _node(text, query, known),
+        _classes(text, known),
+        (TextWarning(*doubt) for doubt in doubtful_searches(text)),
+    )
     if known.attributes and not is_over_tables(query, known.tables):
         attributes = _Attributes(text, known)
         warnings = attributes.warnings if known.by_events else attributes.unquoted
@@ -252,7 +257,7 @@ class _Attributes:
         events = self._known.events_are.replace("event", "events", 1)
         message = f"{operand.path} has {has} in {events}, and"
         if isinstance(leaf, TextTest):
-            message = f"{message} {_TESTS.get(leaf.op, leaf.op)} looks at texts only"
+            message = f"{message} {_TESTS.get(leaf.op, leaf.op.partition(' ')[0])} looks at texts only"
             yield TextWarning(message, *self._place(operand))
             return
         written, start, end = self._constant(operand, constant)

@@ -34,8 +34,8 @@ from tidings.language.query import (
 )
 from tidings.language.syntax.lexicon import Lexicon
 from tidings.model.terms import Literal, escape, from_ntriples, ntriples
+from tidings.model.text_tests import is_search
 
-CHECKED = ("MATCHES", "CIDR")  # each value has to be one of its kind
 _SCHEMES = {"http", "https", "urn"}
 _LIMITED = {
     "double": "[0-9]",
@@ -113,9 +113,14 @@ def _check_places(query: Query, columns: Mapping[Parameter, Column]) -> None:
     samples = {p.name: from_ntriples(column.texts[0]) for p, column in columns.items() if column.texts}
     substitute(query, samples)  # type: ignore[arg-type]  # no table has blank nodes
     for leaf in _inner_leaves(query.where):
-        if isinstance(leaf, TextTest) and leaf.op in CHECKED and isinstance(leaf.pattern, Parameter):
+        if isinstance(leaf, TextTest) and _is_checked(leaf.op) and isinstance(leaf.pattern, Parameter):
             for text in columns[leaf.pattern].texts:
                 substitute(Query(leaf), {leaf.pattern.name: from_ntriples(text)})  # type: ignore[dict-item]
+
+
+def _is_checked(op: str) -> bool:
+    """Whether each value has to be one of its kind: an expression, a network, a search."""
+    return op in ("MATCHES", "CIDR") or is_search(op)
 
 
 def _inner_leaves(condition: Condition) -> Iterator[Condition]:

@@ -31,7 +31,9 @@ from tidings.language.query import (
     leaves,
 )
 from tidings.language.syntax.lexicon import expression_fault, network_fault
+from tidings.model.search.expression import search_fault
 from tidings.model.terms import Iri, Literal, from_ntriples, ntriples
+from tidings.model.text_tests import is_search
 from tidings.model.values import NUMBER, constant_view
 
 Replace = Callable[[Any], Any]
@@ -163,6 +165,8 @@ def _check_pattern(test: TextTest) -> None:
         raise SubscriptionError(f"{ntriples(pattern)} is given for a {test.op}; it has to be a plain text")
     if test.op == "MATCHES" and (reason := expression_fault(pattern.text)):
         raise SubscriptionError(f"{pattern.text!r} is not a regular expression; RE2 says: {reason}")
+    if is_search(test.op) and (fault := search_fault(pattern.text)):
+        raise SubscriptionError(f"{pattern.text!r} is not a search: {fault.what}; {fault.advice}")
     if test.op == "CIDR" and (reason := network_fault(pattern.text)):
         raise SubscriptionError(f"{pattern.text!r} is not a network of addresses; {reason}")
 

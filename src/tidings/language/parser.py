@@ -23,7 +23,7 @@ MAX_LENGTH = 1_000_000
 _OWN = (
     rf"\s*+(?:[(+-]|(?:NOT|EXISTS|MISSING|ANY)\b|(?:{VARIABLE}|{NAME}|{QUOTED_NAME})\s*+"
     r"(?:[=!>+*/-]|<(?![A-Za-z][^\s<>]*>)"
-    r"|(?:BETWEEN|NOT|IN|LIKE|ILIKE|CONTAINS|STARTS|ENDS|MATCHES|IS|ISA)(?![\w:]))"
+    r"|(?:BETWEEN|NOT|IN|LIKE|ILIKE|CONTAINS|STARTS|ENDS|MATCHES|SEARCH|IS|ISA)(?![\w:]))"
     rf"|(?!FILTER\(){CALLED})"
 )
 _SPARQL = re.compile(

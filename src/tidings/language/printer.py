@@ -35,6 +35,7 @@ from tidings.language.query import (
 )
 from tidings.language.syntax.tokens import DATE, NAME, NUMBER, SPARQL_WORDS, WORDS
 from tidings.model.terms import Iri, Literal
+from tidings.model.text_tests import is_search, search_language
 from tidings.model.values import instant
 
 _NAME = re.compile(NAME)
@@ -91,6 +92,10 @@ def condition_text(condition: Condition) -> str:
         return _suffixed(condition.operand, f"{'NOT IN' if condition.negated else 'IN'} ({options})")
     if isinstance(condition, TextTest):
         word = _SPELLED.get(condition.op, condition.op)
+        if is_search(condition.op) and (language := search_language(condition.op)):
+            return _suffixed(
+                condition.operand, f"SEARCH {term_text(condition.pattern)} STEMMED {_quoted(language)}"
+            )
         return _suffixed(condition.operand, f"{word} {term_text(condition.pattern)}")
     if isinstance(condition, IsA):
         word = "ISA" if condition.op == "<=" else f"ISA {condition.op}"

@@ -92,11 +92,12 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class TextTest:
-    """`operand op pattern` with op one of LIKE, CONTAINS, STARTS, ENDS, MATCHES, CIDR.
+    """`operand op pattern` with op one of LIKE, CONTAINS, STARTS, ENDS, MATCHES, CIDR, SEARCH, or `SEARCH english`.
 
     LIKE looks at the whole text: % stands for any run of characters, _ for one, a backslash before %, _ or itself
     takes away that meaning. CONTAINS, STARTS (WITH) and ENDS (WITH) look for the pattern as it is; MATCHES finds an
-    RE2 expression anywhere. CIDR holds for an address in the network that the pattern writes, such as 10.0.0.0/8.
+    RE2 expression anywhere. CIDR holds for an address in the network that the pattern writes, such as 10.0.0.0/8. SEARCH finds words, and
+    `SEARCH english` (STEMMED 'english') their stems in that language.
     """
 
     operand: Operand

@@ -37,6 +37,7 @@ from tidings.language.syntax.tokens import (
     TERM,
 )
 from tidings.language.syntax.units import is_quantity, quantity
+from tidings.model.search.expression import search_fault
 from tidings.model.terms import Iri, Literal, ntriples
 from tidings.model.values import BOOLEAN as BOOLEANS
 from tidings.model.values import INSTANT, TEXT, constant_view
@@ -48,11 +49,11 @@ _REMEMBERED_TOKENS = 1_000_000
 
 # The terms of a triple keep their opening "(" or ",", so that `(ISA x,` is never taken for `ISA x`; the columns
 # after USING are no triple. An expression after MATCHES belongs to the shape: it is compiled when the shape is parsed.
-# So does a node after AT. A network after CIDR is a constant that must be one.
+# So do a node after AT and a language after STEMMED. A network after CIDR and a search are constants that must be right.
 # The look ahead and behind spares most positions the trial of every kind of constant: twice as fast.
 _TRIPLE = rf"(\((?<!(?i:USING)\()(?<!(?i:USING)\s\(){TERM})(,{TERM})(,{TERM})\)"
 _CONSTANT = (
-    rf"(?i:MATCHES|AT|CIDR)\s*+{STRING}|(?i:AT)\s++{NUMBER}|{STRING}|{ABSOLUTE}|{IRI}"
+    rf"(?i:MATCHES|AT|CIDR|SEARCH|STEMMED)\s*+{STRING}|(?i:AT)\s++{NUMBER}|{STRING}|{ABSOLUTE}|{IRI}"
     rf"|(?i:ISA)\b\s*+(?:[<>]?=\s*+)?{CLASS}(?![\w:])|{PNAME}"
     rf"|(?=[\d+.-])(?:{DATE}|{NUMBER}(?!\.)|[+-]?{QUANTITY})|(?i:{BOOLEAN})"
 )
@@ -62,14 +63,15 @@ _CALL = rf"(?!(?i:{'|'.join(sorted(SPARQL_WORDS))})\(){CALL}"
 _SPLIT_WITH_CALLS = re.compile(rf"{_TRIPLE}|(?<![\w.?:$@`+-])((?=[\w'\"<:+.`-])(?:{_CALL}|{_CONSTANT}))")
 _MAY_CALL = re.compile(r"\((?<=[\w`]\()")
 _GROUPS = 4
-_KEPT = re.compile(r"(?:MATCHES\s*['\"]|AT\s*['\".+\d-])", re.IGNORECASE)
-_NETWORK = re.compile(rf"CIDR\s*({STRING})", re.IGNORECASE)
+_KEPT = re.compile(r"(?:(?:MATCHES|STEMMED)\s*['\"]|AT\s*['\".+\d-])", re.IGNORECASE)
+_CHECKED = re.compile(rf"(CIDR|SEARCH)\s*({STRING})", re.IGNORECASE)
+_FAULTS: dict[str, Callable[[str], object]] = {"CIDR": network_fault, "SEARCH": search_fault}
 _ISA = re.compile(rf"ISA\b\s*([<>]?=)?\s*({CLASS})", re.IGNORECASE)
 _EXPLICIT = re.compile(f"{IRI}|{ABSOLUTE}|{PNAME}")
 _IS_CALL = re.compile(CALL)
 _CONSTANTS = frozenset({"NUMBER", "QUANTITY", "STRING", "DATE", "BOOLEAN", "PNAME", "ABSOLUTE"})
-# An expression, a network and a node are not like other texts.
-_ELSEWHERE = frozenset({"TRIPLE", "IRI", "PARAMETER", "MATCHES", "CIDR", "AT", "REST"})
+# An expression, a network, a search and a node are not like other texts.
+_ELSEWHERE = frozenset({"TRIPLE", "IRI", "PARAMETER", "MATCHES", "CIDR", "SEARCH", "STEMMED", "AT", "REST"})
 _KINDS = {NUMBERS: "n", INSTANT: "d", BOOLEANS: "b", TEXT: "s"}
 _MARK = "\1"  # before the letter of a constant: a name may be the letter itself
 
@@ -212,11 +214,11 @@ class Shapes:
         """The part of the shape that a token is, and the constants in it."""
         if _KEPT.match(token):
             return token, ()
-        if found := _NETWORK.fullmatch(token):
-            network = self._lexicon.string(found[1])
-            if network.datatype or network.language or network_fault(network.text):
-                raise Misread("not a network", "")
-            return "CIDR s", (network,)
+        if found := _CHECKED.fullmatch(token):
+            word, constant = found[1].upper(), self._lexicon.string(found[2])
+            if constant.datatype or constant.language or _FAULTS[word](constant.text):
+                raise Misread("not a network or a search", "")
+            return f"{word} s", (constant,)
         if found := _ISA.fullmatch(token):
             return f"ISA {found[1] or '<='}", (self._lexicon.name(found[2]),)
         if _IS_CALL.fullmatch(token):

@@ -1,8 +1,8 @@
-"""Evaluates all text tests of an index at once: which LIKE, CONTAINS, ENDS and MATCHES hold for a text.
+"""Evaluates all text tests of an index at once: which LIKE, CONTAINS, ENDS, MATCHES and SEARCH hold for texts.
 
 CONTAINS is one pass of an Aho-Corasick automaton over the text, however many words there are; endings are looked up
 by their lengths; LIKE and MATCHES are RE2 sets, halved until their automata fit into their memory limit. A pattern that
-does not fit alone, or is so long that RE2 would be slow, is evaluated by itself.
+does not fit alone, or is so long that RE2 would be slow, is evaluated by itself. Searches have an index (search/index.py).
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from functools import cached_property
 import ahocorasick
 import re2
 
-from tidings.model.text_tests import regular_expression, text_holds
+from tidings.model.search.index import SearchIndex
+from tidings.model.text_tests import is_search, regular_expression, search_language, text_holds
 
 SET_SIZE = 256
 LONG = 256  # characters
@@ -55,7 +56,7 @@ class TextTests:
         for number, (op, pattern) in enumerate(self.tests):
             if op == "LIKE" and len(pattern) > LONG:
                 alone.append(number)
-            elif op != "ENDS" and (op != "CONTAINS" or not pattern):
+            elif op != "ENDS" and not is_search(op) and (op != "CONTAINS" or not pattern):
                 waiting.append(number)
         sets = []
         pieces = [waiting[first : first + SET_SIZE] for first in range(0, len(waiting), SET_SIZE)]
@@ -81,8 +82,32 @@ class TextTests:
         expressions.Compile()
         return expressions
 
+    @cached_property
+    def _searches(self) -> list[tuple[SearchIndex, list[int]]]:
+        """Searches, by the language of their stems, with the numbers of their tests."""
+        found: dict[str, list[int]] = {}
+        for number, (op, _) in enumerate(self.tests):
+            if is_search(op):
+                found.setdefault(search_language(op), []).append(number)
+        return [
+            (SearchIndex.build([self.tests[number][1] for number in numbers], language), numbers)
+            for language, numbers in found.items()
+        ]
+
+    def satisfied_by(self, texts: Sequence[str]) -> list[list[int]]:
+        """The numbers of the tests that hold for each text, sorted."""
+        found = [self._satisfied(text) for text in texts]
+        for index, numbers in self._searches:
+            for held, searches in zip(found, index.satisfied_by(texts), strict=True):
+                held.update(numbers[search] for search in searches)
+        return list(map(sorted, found))
+
     def satisfied(self, text: str) -> list[int]:
         """The numbers of the tests that hold for `text`, sorted."""
+        return self.satisfied_by([text])[0]
+
+    def _satisfied(self, text: str) -> set[int]:
+        """The tests that hold for `text`, without searches."""
         found: set[int] = set()
         if self._words is not None:
             for _, numbers in self._words.iter(text):
@@ -96,4 +121,4 @@ class TextTests:
             text = text.encode(errors="replace").decode()  # no expression can match half a character
         for expressions, numbers in sets:
             found.update(numbers[i] for i in expressions.Match(text) or ())
-        return sorted(found)
+        return found

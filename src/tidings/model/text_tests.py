@@ -1,4 +1,7 @@
-"""Defines the text tests LIKE, CONTAINS, STARTS, ENDS, MATCHES and CIDR, all in linear time (RE2, never backtracking)."""
+"""Defines the text tests LIKE, CONTAINS, STARTS, ENDS, MATCHES, CIDR and SEARCH, all in linear time (RE2, never backtracking).
+
+A SEARCH by stems has their language in its name: `SEARCH english`.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,13 @@ from typing import Any
 
 import re2
 
+from tidings.model.search.expression import search_holds
+
 _LIKE = re.compile(r"\\[%_\\]|.", re.DOTALL)  # a backslash before anything else is itself
 
 
 def regular_expression(op: str, pattern: str) -> str:
-    """The RE2 expression that finds what `op pattern` means, anywhere in a text; CIDR has none."""
+    """The RE2 expression that finds what `op pattern` means, anywhere in a text; CIDR and SEARCH have none."""
     if op == "MATCHES":
         return pattern
     if op == "CONTAINS":
@@ -83,8 +88,20 @@ def in_network(text: str, pattern: str) -> bool:
     return address in network(pattern) or (wrapped is not None and wrapped in network(pattern))
 
 
+def is_search(op: str) -> bool:
+    """Whether a text test searches for words, or for their stems."""
+    return op.startswith("SEARCH")
+
+
+def search_language(op: str) -> str:
+    """The language of the stems that a SEARCH compares; empty for one that compares words."""
+    return op[len("SEARCH ") :]
+
+
 def text_holds(text: str, op: str, pattern: str, fold: bool = False) -> bool:
-    """Whether `text op pattern` holds; `fold` disregards case, which MATCHES and CIDR never do."""
+    """Whether `text op pattern` holds; `fold` disregards case, which MATCHES and CIDR never do, and SEARCH always."""
+    if is_search(op):
+        return search_holds(text, pattern, search_language(op))
     if fold:
         text, pattern = text.casefold(), pattern.casefold()
     if op == "CIDR":

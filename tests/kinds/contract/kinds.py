@@ -98,6 +98,7 @@ def _filter_row(rng: random.Random) -> dict[str, object]:
         "low": rng.randint(0, 3),
         "word": rng.choice(filter_cases.TEXTS),
         "beginning": rng.choice(["r", "dark", "100%", "", "\U0010ffff"]),
+        "search": rng.choice(["red", "dark red", '"dark red" OR zurich', "green OR red -dark"]),
     }
 
 
@@ -106,7 +107,7 @@ FILTERS = Kind(
     _filter_text,
     _filter_event,
     lambda rng: Taxonomy(),
-    "WHERE i > $low AND (s = $word OR t STARTS WITH $beginning OR s CONTAINS $word OR i + j > $low)",
+    "WHERE i > $low AND (s = $word OR t STARTS WITH $beginning OR s CONTAINS $word OR i + j > $low OR t SEARCH $search OR NOT t SEARCH $search STEMMED 'english')",
     _filter_row,
 )
 

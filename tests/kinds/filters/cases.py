@@ -133,6 +133,14 @@ PATTERNS = [
     ("MATCHES", "^(red|green)$"),
     ("MATCHES", "[0-9]+"),
 ]
+SEARCHES = [
+    ("SEARCH", "red"),
+    ("SEARCH", "zurich OR (dark -green)"),
+    ("SEARCH", '"dark red" OR 100 -d'),
+    ("SEARCH", "green -(dark red)"),
+    ("SEARCH english", "reds"),
+    ("SEARCH english", '"darks reds" OR greens -red'),
+]
 NETWORKS = ["10.0.0.0/8", "10.1.0.0/16", "192.168.7.7", "2001:db8::/32", "::ffff:0:0/96"]
 WORDS = {name: held for name, (_, held) in COLUMNS.items()}
 
@@ -235,8 +243,9 @@ def _leaf(rng: random.Random, flat: bool, names: dict[str, list[Any]]) -> Condit
     if held is ADDRESSES and kind < 0.6:
         return TextTest(attribute, "CIDR", Literal(rng.choice(NETWORKS)))
     if texts and kind < 0.45:
-        op, pattern = rng.choice(PATTERNS)
-        return TextTest(attribute if op == "MATCHES" else operand, op, Literal(pattern))
+        op, pattern = rng.choice(PATTERNS if flat or rng.random() < 0.7 else SEARCHES)
+        is_plain = op == "MATCHES" or op.startswith("SEARCH")
+        return TextTest(attribute if is_plain else operand, op, Literal(pattern))
     if kind < 0.5:
         constants = [_constant(rng, held, flat) for _ in range(rng.choice([1, 2, 3, 3]))]
         return OneOf(operand, tuple(dict.fromkeys(constants)), rng.random() < 0.4)

@@ -28,6 +28,12 @@ PROPERTIES = [Iri(f"urn:tidings:p{i}") for i in range(4)]
 CLASSES = [Iri(f"urn:tidings:C{i}") for i in range(5)]
 INTEGERS = [Literal(str(i), XSD + "integer") for i in range(1, 6)]
 TEXTS = [Literal(text) for text in ("red", "green", "dark red", "Zürich")]
+SEARCHES = [
+    ("SEARCH", "red -dark"),
+    ("SEARCH", '"dark red" OR zurich'),
+    ("SEARCH", "tidings -n1"),
+    ("SEARCH english", "greens OR reds"),
+]
 ODD_VALUES = [
     Literal("3"),
     Literal("03.0", XSD + "decimal"),
@@ -123,6 +129,7 @@ def _condition(rng: random.Random, bound: list[Variable], simple: bool, depth: i
                 ("CONTAINS", ""),
                 ("MATCHES", "^(red|n1)"),
                 ("MATCHES", "[0-9]+$"),
+                *(() if simple else SEARCHES),
             ]
         )
         return TextTest(variable, op, Literal(pattern))

@@ -24,8 +24,9 @@ from tidings.kinds.filters.shape import CONDITIONS, FOLDED, PLAIN, THERE, Key, c
 from tidings.kinds.filters.table import FilterTable
 from tidings.language.query import AnyElement, Condition
 from tidings.model.attributes import values_at, with_element
+from tidings.model.search.index import SearchIndex
 from tidings.model.text_sets import TextTests
-from tidings.model.text_tests import network
+from tidings.model.text_tests import is_search, network
 from tidings.model.values import number
 
 CACHED_TEXTS = 1 << 16  # texts, for each derived attribute
@@ -36,13 +37,14 @@ Look = Callable[[int, bytes], tuple[int, ...]]  # kind and text of a value -> po
 
 
 class _DerivedAttribute(NamedTuple):
-    """An attribute that is derived from the values at a path: by `look` from each value, or by `conditions` from the
-    event."""
+    """An attribute that is derived from the values at a path: by `look` from each value, by `conditions` from the
+    event, or by `searches` from all texts of a batch."""
 
     attribute: int
     path: int
     look: Look | None
     conditions: _Conditions | None
+    searches: _Searches | None = None
 
 
 class AttributeReader:
@@ -95,9 +97,13 @@ class AttributeReader:
 
     def _with_derived(self, pairs: AttributePairs, found: Occurrences, document: Document) -> AttributePairs:
         extra: list[tuple[int, int, int]] = []
+        found_searches: list[np.ndarray] = []
         events = np.repeat(np.arange(len(found.first) - 1), np.diff(found.first))
         for derived in self._derived:
             at = np.flatnonzero((found.path == derived.path) & (found.kind != NULL) & (found.kind != LIST))
+            if derived.searches is not None:
+                found_searches.append(derived.searches.columns(found, at, events, derived.attribute))
+                continue
             if derived.look is None:
                 for event in np.unique(events[at]).tolist():
                     assert derived.conditions is not None
@@ -109,10 +115,11 @@ class AttributeReader:
                 extra.extend(
                     (int(events[i]), derived.attribute, p) for p in derived.look(int(found.kind[i]), text)
                 )
-        if not extra:
+        columns = np.concatenate([np.array(extra, dtype=np.int64).reshape(-1, 3), *found_searches])
+        if not len(columns):
             return pairs
-        columns = np.array(extra, dtype=np.int64)
-        columns = columns[np.lexsort((columns[:, 1], columns[:, 0]))]
+        if extra or len(found_searches) > 1:
+            columns = columns[np.lexsort((columns[:, 1], columns[:, 0]))]
         count = len(pairs.attribute) + len(columns)
         merged = AttributePairs(
             np.zeros(len(pairs.first), dtype=np.int64),
@@ -134,6 +141,9 @@ class AttributeReader:
             return _DerivedAttribute(attribute, path, folded, None)
         # The constants on its scale are texts; the position of the one with number i is first + 2 i.
         first = int(self.index.scales.ends[attribute, TRUTHS]) + 1
+        if is_search(key.look):
+            searches = _Searches(self.index.searches(attribute), first)
+            return _DerivedAttribute(attribute, path, None, None, searches)
         constants = exact.texts(attribute)
         if key.look == CONDITIONS:
             conditions = [read_condition(text) for text in constants]
@@ -172,6 +182,24 @@ def _value(kind: int, text: bytes) -> Any:
     if kind == NUMBER:
         return _number(text.decode())
     return {TRUE: True, FALSE: False}.get(kind)
+
+
+class _Searches:
+    """All searches in the texts of one attribute; the position of search i is first + 2 i."""
+
+    def __init__(self, index: SearchIndex, first: int) -> None:
+        self._index, self._first = index, first
+
+    def columns(self, found: Occurrences, at: np.ndarray, events: np.ndarray, attribute: int) -> np.ndarray:
+        """(event, attribute, position) of each search that a text among the occurrences `at` satisfies."""
+        at = at[found.kind[at] == TEXT]
+        held = self._index.satisfied(found.blob, found.low[at], found.high[at])
+        columns = np.empty((len(held.text), 3), dtype=np.int64)
+        # Ascending positions are found by halving: an event may satisfy thousands of searches.
+        key = np.sort(events[at][held.text].astype(np.int64) << 32 | held.search)
+        columns[:, 0], columns[:, 1] = key >> 32, attribute
+        columns[:, 2] = self._first + 2 * (key & 0xFFFFFFFF)
+        return columns
 
 
 class _Conditions:

@@ -37,6 +37,10 @@ from tidings.kinds.filters.kernels.seeking import open_lists, seek
 from tidings.kinds.filters.scales import ExactScales, Known, rank_constants
 from tidings.kinds.filters.shape import Key
 from tidings.kinds.filters.table import FilterTable
+from tidings.model.search.filing import file_searches
+from tidings.model.search.index import SearchIndex
+from tidings.model.search.joined import join_searches, part_of
+from tidings.model.text_tests import is_search, search_language
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +92,7 @@ class FilterIndex:
         arrays = {f"scale_{name}": array for name, array in scales.items()}
         arrays |= {f"code_{name}": array for name, array in code._asdict().items()}
         arrays |= {f"access_{name}": array for name, array in access._asdict().items()}
+        arrays |= _search_arrays(table, ExactScales(_gather(Scales, arrays, "scale_"), long_numbers))
         paths = PathTable.build(sorted({key.path for key in table.keys}))
         arrays |= {f"path_{name}": array for name, array in paths.arrays().items()}
         facts = {
@@ -121,6 +126,11 @@ class FilterIndex:
     def _make_room(self, lists: int) -> None:
         if lists > len(self.space.low):
             self.space = self.space._replace(low=np.zeros(lists, np.int64), high=np.zeros(lists, np.int64))
+
+    def searches(self, attribute: int) -> SearchIndex:
+        """The searches of an attribute that is derived from texts by them."""
+        number = sum(is_search(key.look) for key in self.keys[:attribute])
+        return SearchIndex(part_of(self.arrays, number), search_language(self.keys[attribute].look))
 
     def cursor(self, pairs: AttributePairs, event: int = 0) -> Cursor:
         """The matching rows of one event of a batch, in their order."""
@@ -262,6 +272,17 @@ def _grown(out: _Written, room: int) -> _Written:
         filed_node=grow(out.filed_node, filed, 4 * room),
         filed_address=grow(out.filed_address, filed, 4 * room),
         filed_check=grow(out.filed_check, filed, 4 * room),
+    )
+
+
+def _search_arrays(table: FilterTable, exact: ExactScales) -> dict[str, np.ndarray]:
+    """The searches in the texts of each attribute, numbered as its constants are."""
+    return join_searches(
+        [
+            file_searches(exact.texts(attribute), search_language(key.look))
+            for attribute, key in enumerate(table.keys)
+            if is_search(key.look)
+        ]
     )
 
 

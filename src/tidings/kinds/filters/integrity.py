@@ -16,6 +16,8 @@ import numpy as np
 from tidings.arrays.bounds import are_texts, ascends, constants_fit, refuse_unless, slots_fit, within
 from tidings.kinds.filters.kernels import bounds
 from tidings.kinds.filters.kernels.layout import Index, Scales
+from tidings.model.search.integrity import search_checks
+from tidings.model.text_tests import is_search
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -82,6 +84,9 @@ def _values(
     wide = bounds.wide_fits(code, attributes, wide_start, _bits(code.wide))
     yield "code_wide", wide >= 0
     yield "code_at", narrow + wide == len(code.at)
+    sizes = np.diff(scales.text_first).tolist()
+    searches = [size for (look, _), size in zip(facts["keys"], sizes, strict=True) if is_search(look)]
+    yield from search_checks(arrays, searches)
     entries = index.access.entries
     yield "access_entries", bounds.entries_fit(entries, attributes, narrow_start, wide_start)
 

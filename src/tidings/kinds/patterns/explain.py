@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from tidings.kinds.patterns import naive
 from tidings.kinds.patterns.kind import is_residual
-from tidings.language.condition_tree import evidence_of
+from tidings.language.condition_tree import evidence_of, search_reasons
 from tidings.language.printer import condition_text
 from tidings.language.query import Condition, Parameter, TriplePattern, Variable, leaves, variables
 from tidings.model.explanation import Clause
@@ -127,9 +127,9 @@ def _lacking(clause: Condition, binding: Mapping[str, Any], attributes: Mapping[
     bound = [f"?{v.name} = {value_text(binding[v.name])}" for v in variables(clause) if v.name in binding]
     if isinstance(clause, TriplePattern):
         return "no such triple" + (f" with {', '.join(bound)}" if bound else "")
-    return _listed(
-        ["does not hold" + (f" for {', '.join(bound)}" if bound else ""), evidence_of(clause, attributes)]
-    )
+    reasons = search_reasons(clause, attributes, binding) if bound else ""
+    does_not = "does not hold" + (f" for {', '.join(bound)}" if bound else "")
+    return _listed([f"{does_not}; {reasons}" if reasons else does_not, evidence_of(clause, attributes)])
 
 
 def _listed(evidence: Sequence[str]) -> str:

@@ -49,10 +49,10 @@ from tidings.kinds.patterns.table import OPS, PatternTable
 from tidings.model.taxonomy import Taxonomy
 from tidings.model.terms import from_ntriples
 from tidings.model.text_sets import TextTests
+from tidings.model.values import text_of
 
 STEP_BUDGET = 100_000
 BINDING_LIMIT = 1_000
-_TEXT_OPS = ("LIKE", "CONTAINS", "MATCHES")
 _ISA_OPS = ("ISA <=", "ISA >=", "ISA =")
 
 
@@ -106,7 +106,7 @@ class PatternIndex:
         taxonomy = Taxonomy() if taxonomy is None else taxonomy
         arrays: dict[str, np.ndarray] = {}
         atoms, constants = table.atom_columns(), list(table.constants.numbers)
-        asked = [constants[i][1:-1] for i in atoms[atoms[:, 0] >= OPS.index("ISA <="), 1]]
+        asked = [constants[i][1:-1] for i in atoms[np.isin(atoms[:, 0], list(map(OPS.index, _ISA_OPS))), 1]]
         type_property = table.terms.number(f"<{RDF}type>") if asked else -1
         classes = taxonomy.compile(asked)
         labels = class_labels(taxonomy, classes.class_of) if asked else {}
@@ -204,16 +204,13 @@ class PatternIndex:
             inside = np.zeros(len(p), dtype=np.bool_)
             inside[p < len(looked)] = looked[p[p < len(looked)]]
             terms = np.unique(batch.objects[inside])
+        tested = [t for t in terms.tolist() if batch.blob[batch.term_low[t]] != ord("_")]
+        texts = [text_of(from_ntriples(batch.text(t))) or "" for t in tested]
+        held = self.texts.satisfied_by(texts)
         sizes = np.zeros(count, dtype=np.int64)
-        tests: list[int] = []
-        for t in terms.tolist():
-            if batch.blob[batch.term_low[t]] != ord("_"):
-                term = from_ntriples(batch.text(t))
-                held = self.texts.satisfied(term.text if hasattr(term, "text") else term.value)  # type: ignore[union-attr]
-                sizes[t] = len(held)
-                tests += held
+        sizes[tested] = list(map(len, held))
         np.cumsum(sizes, out=first[1:])
-        return first, np.array(tests, dtype=np.int32)
+        return first, np.array([test for each in held for test in each], dtype=np.int32)
 
     def _space(self, batch: GraphBatch) -> Space:
         edges = int(np.diff(batch.first).max(initial=0)) + 1
@@ -295,7 +292,7 @@ def _resolve_tests(
     tests: dict[tuple[str, str], int] = {}
     for i in np.flatnonzero(atoms[:, 0] > OPS.index("KIND")):
         op, constant = OPS[atoms[i, 0]], constants[atoms[i, 1]]
-        if op in _TEXT_OPS:
+        if op not in _ISA_OPS:
             pattern = from_ntriples(constant)
             number = tests.setdefault((op, pattern.text), len(tests))  # type: ignore[union-attr]
             resolved.space[i], resolved.low[i] = TEST, number

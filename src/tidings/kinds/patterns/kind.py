@@ -20,7 +20,7 @@ from tidings.kinds.patterns import graphs
 from tidings.kinds.patterns.graphs import GraphBatch
 from tidings.kinds.patterns.index import Matches, PatternIndex
 from tidings.kinds.patterns.shape import Pattern, PatternShape, compile_pattern
-from tidings.kinds.patterns.table import PatternTable
+from tidings.kinds.patterns.table import OPS, PatternTable
 from tidings.language.alternatives import Way
 from tidings.language.query import (
     Comparison,
@@ -88,7 +88,7 @@ def is_residual(test: Condition) -> bool:
 def _is_later(leaf: Condition) -> bool:
     if isinstance(leaf, Comparison):
         return not (isinstance(leaf.left, Variable) and isinstance(leaf.right, Iri | Literal | Parameter))
-    if isinstance(leaf, TextTest) and leaf.op not in ("LIKE", "CONTAINS", "MATCHES"):
+    if isinstance(leaf, TextTest) and leaf.op not in OPS:
         return True
     return not isinstance(getattr(leaf, "operand", None), Variable)
 

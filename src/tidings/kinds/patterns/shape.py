@@ -56,6 +56,7 @@ from tidings.language.query import (
     variables,
 )
 from tidings.model.terms import Literal
+from tidings.model.text_tests import is_search
 
 _PREFERENCE = {SPO: 0, SP: 1, PO: 1, SO: 2, S: 3, O: 3, P: 4, ALL: 5}
 _RANGES = frozenset({"<", "<=", ">", ">=", "BETWEEN"})
@@ -315,7 +316,7 @@ def _access(leaf: Leaf) -> int | None:
         return POINT
     if op in _RANGES:
         return RANGE
-    if op in ("LIKE", "CONTAINS", "MATCHES"):
+    if op in ("LIKE", "CONTAINS", "MATCHES") or is_search(op):
         return TEXT
     return ISA if op == "ISA <=" else None
 

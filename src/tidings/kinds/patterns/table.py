@@ -15,10 +15,13 @@ from tidings.arrays.vocabulary import Vocabulary, freeze_texts, thaw_texts
 from tidings.kinds.patterns.kernels.layout import HEADER
 from tidings.kinds.patterns.shape import Atom, PatternShape
 from tidings.language.query import Parameter
+from tidings.model.search.stems import LANGUAGES
 from tidings.model.terms import ntriples
 
+# Saved indexes have their numbers: a new one is added at the end.
 OPS = (
     "=", "!=", "<", "<=", ">", ">=", "BETWEEN", "KIND", "LIKE", "CONTAINS", "MATCHES", "ISA <=", "ISA >=", "ISA =",
+    "SEARCH", *(f"SEARCH {language}" for language in LANGUAGES),
 )  # fmt: skip
 OP_NUMBER = {op: number for number, op in enumerate(OPS)}
 

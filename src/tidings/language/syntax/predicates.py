@@ -33,14 +33,21 @@ from tidings.language.syntax.lexicon import expression_fault, network_fault
 from tidings.language.syntax.operands import ATTRIBUTES, BONDS, VALUES, OperandParser
 from tidings.language.syntax.scanner import END
 from tidings.language.syntax.tokens import CLASS
+from tidings.model.search.expression import search_fault
+from tidings.model.search.stems import language_fault
 from tidings.model.terms import Iri, Literal
 
 MAX_PREDICATES = 10_000
 REVERSED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-TESTS = frozenset("BETWEEN IN_LIST IN LIKE ILIKE CONTAINS STARTS ENDS MATCHES".split())
+TESTS = frozenset("BETWEEN IN_LIST IN LIKE ILIKE CONTAINS STARTS ENDS MATCHES SEARCH".split())
 # A placeholder for an operand in parentheses, as in `(a + b) > c`, until the rest of the predicate is parsed.
 LONE: Condition = And(())
 _OPERATORS = {**{op: op for op in REVERSED}, "<>": "!="}
+_CASELESS = {
+    "MATCHES": "begin the expression with (?i)",
+    "CIDR": "addresses have no case",
+    "SEARCH": "it never regards case; leave it out",
+}
 _BEHIND = frozenset({"AND", "OR", "RPAR", END, "COMMA"})
 # Variable, comparison and class of the token `?x ISA <= Sport`.
 IS_A = re.compile(r"\?(\w+)\s+ISA\s*([<>]?=)?\s*(.+)", re.IGNORECASE | re.DOTALL)
@@ -86,7 +93,7 @@ class PredicateParser(OperandParser):
         negated = self._takes("NOT")
         if kinds[self.at] not in TESTS:
             if negated:
-                self._fail("BETWEEN", "IN", "LIKE", "CONTAINS", "STARTS", "ENDS", "MATCHES")
+                self._fail("BETWEEN", "IN", "LIKE", "CONTAINS", "STARTS", "ENDS", "MATCHES", "SEARCH")
             if kind == "ISA" and isinstance(left, Variable):
                 self.at += 1
                 compared = self.kinds[self.at] == "COMPARE" and self.tokens[self.at] in ("<=", ">=", "=")
@@ -157,10 +164,11 @@ class PredicateParser(OperandParser):
                     word, f"{self.tokens[word].upper()} stands after arithmetic, which has no text", advice
                 )
             pattern = self._pattern(kind)
+            if kind == "SEARCH" and self._takes("STEMMED"):
+                kind = f"SEARCH {self._language()}"
         if self.kinds[self.at] == "IGNORE":
-            if kind in ("MATCHES", "CIDR"):
-                advice = "begin the expression with (?i)" if kind == "MATCHES" else "addresses have no case"
-                self._refuse(self.at, f"IGNORE CASE cannot stand after {kind}", advice)
+            if (test := kind.partition(" ")[0]) in _CASELESS:
+                self._refuse(self.at, f"IGNORE CASE cannot stand after {test}", _CASELESS[test])
             folded = self._ignores_case()
         if folded:
             left = self._fold(left)
@@ -208,8 +216,24 @@ class PredicateParser(OperandParser):
             self._refuse(at, f"{quoted(pattern.text)} is not a regular expression", f"RE2 says: {reason}")
         if kind == "CIDR" and (reason := network_fault(pattern.text)):
             self._refuse(at, f"{quoted(pattern.text)} is not a network of addresses", reason)
+        if kind == "SEARCH" and (fault := search_fault(pattern.text)):
+            # Where it is written as it is, the error says where in the text; else where that begins.
+            as_written = self.tokens[at][1:-1] == pattern.text
+            begin = self.offset(at) + (1 + fault.at if as_written else 0)
+            raise error_at(self.text, begin, fault.what, fault.advice)
         self.at += 1
         return pattern
+
+    def _language(self) -> str:
+        """The language after STEMMED."""
+        at = self.at
+        if self.kinds[at] != "STRING":
+            self._fail("STRING")
+        language = self._plain(at, "a language").text.casefold()
+        if (fault := language_fault(language)) is not None:
+            self._refuse(at, *fault)
+        self.at += 1
+        return language
 
     def _is_a(self) -> IsA:
         self._count()

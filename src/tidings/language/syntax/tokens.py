@@ -33,11 +33,11 @@ TRIPLE = rf"\({TERM},{TERM},{TERM}\)"
 WORDS = frozenset(
     (
         "SELECT FROM WHERE VIA AT AND OR SUCHTHAT NOT BETWEEN IN CIDR LIKE ILIKE CONTAINS STARTS ENDS WITH MATCHES "
-        "IGNORE CASE IS NULL EXISTS MISSING ANY SATISFIES ISA INNER JOIN USING ON"
+        "SEARCH STEMMED IGNORE CASE IS NULL EXISTS MISSING ANY SATISFIES ISA INNER JOIN USING ON"
     ).split()
 )
 SPARQL_WORDS = frozenset("DISTINCT PREFIX FILTER REGEX STRSTARTS STRENDS STR".split())
 # `NOT(` and `true(` call nothing; a backquoted name may be any word. Where a call can stand, these are no words.
-_UNCALLED = WORDS - {"INNER", "JOIN", "ON"}
+_UNCALLED = WORDS - {"INNER", "JOIN", "ON", "SEARCH", "STEMMED"}
 CALLED = rf"(?:(?!(?i:{'|'.join(sorted(_UNCALLED))}|TRUE|FALSE)\(){NAME}|{QUOTED_NAME})\("
 CALL = rf"{CALLED}(?:{TERM}(?:,{TERM})*+|\s*+)\)"

@@ -27,7 +27,7 @@ _LONGEST = 60  # of a value that is worth completing
 _WORD = re.compile(r"[\w:.?<>/#-]*\Z")
 # Possessive wherever two parts could share characters: a line of blanks would be divided among them in every way.
 _QUOTED = re.compile(
-    r"(?<![\w.?])([\w.?]++)\s*+(?:=|!=|IN\s*+\([^()]*|CONTAINS|STARTS\s++WITH|LIKE)\s*+'([^']*)\Z",
+    r"(?<![\w.?])([\w.?]++)\s*+(?:=|!=|IN\s*+\([^()]*|CONTAINS|SEARCH|STARTS\s++WITH|LIKE)\s*+'([^']*)\Z",
     re.IGNORECASE,
 )
 # An attribute or a variable where a condition begins, and what is typed of the comparison after it.
@@ -35,7 +35,7 @@ _NAMED = re.compile(
     r"(?:\b(?:WHERE|AND|OR|NOT)\s++|\(\s*+)(\??[^\W\d][\w.]*+)\s++([a-z]*+|[<>=!]++)\Z", re.IGNORECASE
 )
 _COMPARED = re.compile(
-    r"(?<![\w.?])([\w.?]++)\s*+(?:[=<>]|[!<>]=|<>|(?:NOT\s++)?IN\s*+\((?:[^()]*,)?|CONTAINS\s|(?:STARTS|ENDS)\s++WITH\s"
+    r"(?<![\w.?])([\w.?]++)\s*+(?:[=<>]|[!<>]=|<>|(?:NOT\s++)?IN\s*+\((?:[^()]*,)?|CONTAINS\s|SEARCH\s|(?:STARTS|ENDS)\s++WITH\s"
     r"|LIKE\s|BETWEEN\s)\s*+([\w.]*+)\Z",
     re.IGNORECASE,
 )
@@ -60,6 +60,7 @@ COMPARISONS = {
     "IN (": "is one of several: IN ('a', 'b')",
     "BETWEEN ": "BETWEEN 18 AND 35",
     "CONTAINS ": "CONTAINS 'goal'",
+    "SEARCH ": "words: SEARCH 'solar \"wind power\" -nuclear'",
     "STARTS WITH ": "STARTS WITH 'Breaking'",
     "ENDS WITH ": "ENDS WITH '.pdf'",
     "LIKE ": "LIKE 'A%'",
@@ -74,6 +75,8 @@ KEYWORDS = {
     "IN": "geo IN ('CA', 'NY')",
     "LIKE": "name LIKE 'A%'",
     "CONTAINS": "title CONTAINS 'goal'",
+    "SEARCH": "title SEARCH 'solar OR \"wind power\"'",
+    "STEMMED": "title SEARCH 'running shoes' STEMMED 'english'",
     "STARTS WITH": "title STARTS WITH 'Breaking'",
     "ENDS WITH": "file ENDS WITH '.pdf'",
     "MATCHES": "title MATCHES '(?i)night train'",

@@ -255,6 +255,8 @@ def test_checked_tried_completed(served: Served) -> None:
     assert "t2" in [one.event.id for one in trial.near]
     assert served.http.post("/api/try", json={"text": "WHERE a ="}).status_code == 422
     found = served.http.get("/api/complete", params={"text": "WHERE a = 1 AN"})
+    compared = served.http.get("/api/complete", params={"text": "WHERE topic SEA"}).json()
+    assert [one["text"] for one in compared["items"]] == ["SEARCH "]
     warned = served.http.post("/api/check", json={"text": "topic = tried"}).json()
     message = "tried is read as an attribute; for the text write 'tried'"
     assert warned["warnings"] == [{"message": message, "start": 8, "end": 13}]

@@ -34,8 +34,8 @@ SMALL_LIMIT = 256
 TEST_MASK, NEGATED_BIT, SENSE_BIT, LAST_BIT, JUMP_SHIFT = 7, 8, 16, 32, 6
 NARROW_LIMIT, NARROW_JUMP = 1 << 16, 1 << 10
 
-# What an attribute's slot holds for an event: its only position, or that it has none, or MANY - i, its values being
-# pairs from number i on.
+# What an attribute's slot holds for an event: its only position, or that it has none, or MANY - 2 i - ascends, its values being
+# pairs from number i on; `ascends` is 1 if their positions do, so that one of them is found by halving, else 0.
 ABSENT, MANY = -1, -2
 AGAIN = 1 << 30  # added to a pair's position: another view of the value before
 REPEATS = 1 << 31  # added to a row's number in its code: one event may lead to it twice

@@ -91,11 +91,29 @@ def _event_end(first, pair):  # type: ignore[no-untyped-def]
     return first[low]
 
 
-@compiled
-def several(code, at, test, attribute, pair, pairs, ends):  # type: ignore[no-untyped-def]
-    """A leaf's test on an attribute of several values or views: pairs from number `pair` on."""
+@inlined
+def _has_position(pairs, attribute, low, high, position):  # type: ignore[no-untyped-def]
+    """Whether an attribute has a position, among ascending ones from pair `low` on; behind them other attributes follow."""
     attributes, positions = pairs.attribute, pairs.position
-    count, i = _event_end(pairs.first, pair), pair
+    last = high
+    while low < high:
+        middle = (low + high) >> 1
+        if attributes[middle] == attribute and np.int64(positions[middle]) < position:
+            low = middle + 1
+        else:
+            high = middle
+    return low < last and attributes[low] == attribute and np.int64(positions[low]) == position
+
+
+@compiled
+def several(code, at, test, attribute, many, pairs, ends):  # type: ignore[no-untyped-def]
+    """A leaf's test on an attribute of several values or views; `many` is twice the number of their first pair, and 1 more
+    if their positions ascend."""
+    attributes, positions = pairs.attribute, pairs.position
+    i = many >> 1
+    count = _event_end(pairs.first, i)
+    if test == POINT and many & 1:
+        return _has_position(pairs, attribute, i, count, np.int64(code[at]))
     comparable, equal = False, False
     while i < count and attributes[i] == attribute:
         position = np.int64(positions[i]) & (AGAIN - 1)
@@ -245,7 +263,9 @@ def enter_inlined(pairs, event, slots):  # type: ignore[no-untyped-def]
         if i > begin and attributes[i - 1] == attribute:
             several_values = True
             if slots[attribute] > MANY:
-                slots[attribute] = MANY - (i - 1)
+                slots[attribute] = MANY - (2 * (i - 1) + 1)
+            if (positions[i] & AGAIN or positions[i] < positions[i - 1]) and (MANY - slots[attribute]) & 1:
+                slots[attribute] += 1
         else:
             slots[attribute] = positions[i]
     return several_values

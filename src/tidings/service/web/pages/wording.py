@@ -11,7 +11,7 @@ _UNITS = ((86_400 * 365, "year"), (86_400 * 30, "month"), (86_400, "day"), (3_60
 _TOKENS = re.compile(
     r"""(?P<s>'(?:[^']|'')*'?|"(?:[^"]|"")*"?|<[^<>\s]+>)
       | (?P<v>\?\w+)
-      | (?P<k>(?<![\w:.`])(?:SELECT|FROM|WHERE|SUCHTHAT|JOIN|USING|ON|AND|OR|NOT|IN|CIDR|BETWEEN|LIKE|ILIKE|CONTAINS|MATCHES
+      | (?P<k>(?<![\w:.`])(?:SELECT|FROM|WHERE|SUCHTHAT|JOIN|USING|ON|AND|OR|NOT|IN|CIDR|BETWEEN|LIKE|ILIKE|CONTAINS|SEARCH|STEMMED|MATCHES
             |STARTS|ENDS|WITH|IGNORE|CASE|EXISTS|MISSING|IS|NULL|ISA|ANY|SATISFIES|VIA|AT|TRUE|FALSE|FILTER|PREFIX)(?![\w:.]))
       | (?P<n>(?<![\w.:])\d[\d.:TZ-]*(?:e[+-]?\d+)?[a-zA-Z]*)""",
     re.IGNORECASE | re.VERBOSE,

@@ -10,7 +10,7 @@ const paint = editor.querySelector(".paint");
 const verdict = document.getElementById("verdict");
 for (const words of document.querySelectorAll("[data-with-script]")) words.classList.remove("hidden");
 
-const WORDS = "SELECT FROM WHERE SUCHTHAT JOIN USING ON AND OR NOT IN CIDR BETWEEN LIKE ILIKE CONTAINS MATCHES STARTS ENDS WITH " +
+const WORDS = "SELECT FROM WHERE SUCHTHAT JOIN USING ON AND OR NOT IN CIDR BETWEEN LIKE ILIKE CONTAINS SEARCH STEMMED MATCHES STARTS ENDS WITH " +
   "IGNORE CASE EXISTS MISSING IS NULL ISA ANY SATISFIES VIA AT TRUE FALSE FILTER PREFIX";
 const TOKENS = new RegExp(
   "(?<s>'(?:[^']|'')*'?|\"(?:[^\"]|\"\")*\"?|<[^<>\\s]+>)|(?<v>\\?\\w+)" +
