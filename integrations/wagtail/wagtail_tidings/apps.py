@@ -1,0 +1,17 @@
+"""The Django app: its signal handlers are connected when Django has started."""
+
+from __future__ import annotations
+
+from django.apps import AppConfig
+
+
+class TidingsConfig(AppConfig):
+    name = "wagtail_tidings"
+    label = "wagtail_tidings"
+    verbose_name = "Alerts"
+    default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from wagtail_tidings import signals
+
+        signals.connect()
