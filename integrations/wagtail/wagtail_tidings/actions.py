@@ -8,7 +8,7 @@ from typing import Any
 
 from tidings import Client
 from tidings.client import ServiceError
-from wagtail_tidings.connection import absolute, admin_client, visitor_client
+from wagtail_tidings.connection import absolute, site_client, visitor_client
 from wagtail_tidings.models import Alert, OutboxEntry, PushedTaxonomy, Visitor
 from wagtail_tidings.page_taxonomy import digest, site_taxonomy
 
@@ -16,7 +16,7 @@ VALIDITY = timedelta(days=365)  # of an alert that is not renewed
 
 
 def publish(event: dict[str, Any]) -> None:
-    with admin_client() as client:
+    with site_client() as client:
         client.publish(event)
 
 
@@ -26,7 +26,7 @@ def push_taxonomy(always: bool = False) -> None:
     current = digest(document)
     if not always and PushedTaxonomy.objects.filter(digest=current).exists():
         return
-    with admin_client() as client:
+    with site_client() as client:
         client.set_taxonomy(document, format="nt")
     PushedTaxonomy.objects.update_or_create(pk=1, defaults={"digest": current})
 

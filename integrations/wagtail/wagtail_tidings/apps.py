@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.apps import AppConfig
+from django.core.checks import Tags, register
 
 
 class TidingsConfig(AppConfig):
@@ -12,6 +13,8 @@ class TidingsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from wagtail_tidings import signals
+        from wagtail_tidings import checks, signals
 
         signals.connect()
+        register(checks.check_settings)
+        register(checks.check_sqlite, Tags.database)

@@ -2,8 +2,7 @@
 
     TIDINGS = {
         "URL": "https://tidings.example.org",
-        "TOKEN": "tid_…",        # of the role delegate: acts for the visitors
-        "ADMIN_TOKEN": "tid_…",  # publishes pages and replaces the taxonomy
+        "TOKEN": "tid_…",  # with the role delegate: publishes, replaces the taxonomy, and acts for the visitors
     }
 
 `WAGTAILADMIN_BASE_URL` is the address of the site itself, as for Wagtail's own mails.
@@ -36,8 +35,9 @@ def visitor_client(visitor: Visitor | str) -> Client:
     return Client(_setting("URL"), _setting("TOKEN"), user=key, timeout=TIMEOUT)
 
 
-def admin_client() -> Client:
-    return Client(_setting("URL"), _setting("ADMIN_TOKEN"), timeout=TIMEOUT)
+def site_client() -> Client:
+    """A client that publishes, and replaces the taxonomy."""
+    return Client(_setting("URL"), _setting("TOKEN"), timeout=TIMEOUT)
 
 
 def site_address() -> str:

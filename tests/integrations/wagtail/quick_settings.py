@@ -13,3 +13,4 @@ MIGRATION_MODULES = {name.rpartition(".")[2]: None for name in INSTALLED_APPS} |
     "wagtailadmin": None,
 }
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+WAGTAILSEARCH_BACKENDS = {"default": {"BACKEND": "wagtail.search.backends.database.fallback"}}

@@ -62,7 +62,9 @@ TEMPLATES = [
 def database(address: str) -> dict[str, object]:
     """A file of SQLite, or postgresql://user@/name?host=folder."""
     if not address.startswith("postgresql:"):
-        return {"ENGINE": "django.db.backends.sqlite3", "NAME": address, "OPTIONS": {"timeout": 30}}
+        # The sender of the outbox writes beside the requests: a transaction waits for its turn when it begins.
+        options = {"timeout": 30, "transaction_mode": "IMMEDIATE", "init_command": "PRAGMA journal_mode=WAL"}
+        return {"ENGINE": "django.db.backends.sqlite3", "NAME": address, "OPTIONS": options}
     parts = urlsplit(address)
     host = parts.hostname or parse_qs(parts.query).get("host", [""])[0]
     return {
@@ -91,5 +93,4 @@ if mail_server := os.environ.get("NEWSROOM_SMTP"):  # host:port
 TIDINGS = {
     "URL": os.environ.get("TIDINGS_URL", "http://localhost:8750"),
     "TOKEN": os.environ.get("TIDINGS_TOKEN", ""),
-    "ADMIN_TOKEN": os.environ.get("TIDINGS_ADMIN_TOKEN", ""),
 }
