@@ -83,6 +83,8 @@ def publish(editor: Any, at: str, title: str, body: str) -> None:
     editor.fill("#id_title", title)
     editor.click(".public-DraftEditor-content")
     editor.keyboard.type(body)
+    # The editor writes into the form after a moment without typing.
+    editor.wait_for_function("text => document.querySelector('[name=body]').value.includes(text)", arg=body)
     press_publish(editor)
 
 

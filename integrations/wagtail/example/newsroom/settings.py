@@ -82,6 +82,8 @@ DATABASES = {"default": database(os.environ.get("NEWSROOM_DATABASE", str(HERE.pa
 WAGTAIL_SITE_NAME = "The Example"
 WAGTAILADMIN_BASE_URL = os.environ.get("NEWSROOM_URL", "http://localhost:8000")
 WAGTAILSEARCH_BACKENDS = {"default": {"BACKEND": "wagtail.search.backends.database"}}
+WAGTAIL_GRAVATAR_PROVIDER_URL = None  # nothing is fetched from other hosts
+WAGTAIL_ENABLE_UPDATE_CHECK = False
 LOGIN_REDIRECT_URL = "/"
 
 DEFAULT_FROM_EMAIL = "The Example <alerts@example.org>"
