@@ -77,8 +77,8 @@ def log_in(page: Any, name: str, at: str) -> None:
     page.wait_for_load_state()
 
 
-def publish(editor: Any, at: str, title: str, body: str) -> None:
-    """Writes an article in the Wagtail admin and publishes it."""
+def publish(editor: Any, at: str, title: str, body: str) -> str:
+    """Writes an article in the Wagtail admin and publishes it; where it can be edited."""
     editor.goto(at)
     editor.fill("#id_title", title)
     editor.click(".public-DraftEditor-content")
@@ -86,6 +86,7 @@ def publish(editor: Any, at: str, title: str, body: str) -> None:
     # The editor writes into the form after a moment without typing.
     editor.wait_for_function("text => document.querySelector('[name=body]').value.includes(text)", arg=body)
     press_publish(editor)
+    return str(editor.locator(".messages a", has_text="Edit").get_attribute("href"))
 
 
 def press_publish(editor: Any) -> None:
@@ -94,23 +95,27 @@ def press_publish(editor: Any) -> None:
     editor.wait_for_selector(".messages .success")
 
 
+def section_number(editor: Any, address: str) -> str:
+    editor.goto(address)
+    found = editor.locator("input[name=kind][value=section] + input[name=value]")
+    return str(found.get_attribute("value"))
+
+
 def child_form(editor: Any, section: str) -> str:
-    """Where an article is added in a section; editors find it by the explorer."""
-    editor.goto(section)
-    number = editor.locator("input[name=kind][value=section] + input[name=value]").get_attribute("value")
-    return f"/admin/pages/add/newsroom/articlepage/{number}/"
+    """Where an article is added in a section."""
+    return f"/admin/pages/add/newsroom/articlepage/{section_number(editor, section)}/"
 
 
-def make_private(editor: Any, page: str) -> None:
-    editor.goto(page)
-    number = editor.locator("input[name=kind][value=section] + input[name=value]").get_attribute("value")
-    editor.goto(f"/admin/pages/{number}/edit/")
-    token = editor.locator("input[name=csrfmiddlewaretoken]").first.get_attribute("value")
+def make_private(editor: Any, section: str) -> None:
+    """What the dialog for privacy posts."""
+    number = section_number(editor, section)
+    (token,) = (cookie["value"] for cookie in editor.context.cookies() if cookie["name"] == "csrftoken")
     answer = editor.request.post(
         f"/admin/pages/{number}/privacy/",
-        form={"restriction_type": "login", "csrfmiddlewaretoken": token},
+        form={"restriction_type": "login"},
+        headers={"X-CSRFToken": token},
     )
-    assert answer.ok, answer.text()
+    assert answer.json()["is_public"] is False, answer.text()
 
 
 def test_a_walk(address: str, smtp: Mailbox, person: Callable[[], Any]) -> None:
@@ -136,7 +141,8 @@ def test_a_walk(address: str, smtp: Mailbox, person: Callable[[], Any]) -> None:
     make_private(editor, "/staff/")
     publish(editor, child_form(editor, "/staff/"), "Hydrogen bonus", "Every desk gets hydrogen.")
     wait_for(smtp, "reader@example.org", 1)
-    publish(editor, child_form(editor, "/policy/energy/"), "A hydrogen plant", "Hydrogen from the wind at sea.")
+    form = child_form(editor, "/policy/energy/")
+    edit = publish(editor, form, "A hydrogen plant", "Hydrogen from the wind at sea.")
     private, public = wait_for(smtp, "reader@example.org", 2)
     (_, mine) = wait_for(smtp, "ann@example.net", 2)
     assert header(private, "Subject") == "The Example: Hydrogen bonus"
@@ -148,33 +154,27 @@ def test_a_walk(address: str, smtp: Mailbox, person: Callable[[], Any]) -> None:
     assert reader.locator(".tidings-received a").all_inner_texts() == ["A hydrogen plant", "Hydrogen bonus"]
     ann.goto(re.search(r"http://\S+/tidings/mine/\S+", text_of(mine))[0])
     assert ann.locator(".tidings-received a").all_inner_texts() == ["A hydrogen plant"]
-    act(ann, "Pause", "paused")
-    act(ann, "Resume", "active")
-    act(ann, "Renew for a year", "active")
-    ann.select_option("[name=schedule]", "daily")
-    ann.click(".tidings-schedule button")
-    ann.wait_for_selector("text=Mail comes as you chose")
-    ann.select_option("[name=schedule]", "at-once")
-    ann.click(".tidings-schedule button")
+    assert act(ann, "button:text-is('Pause')") == ("The alert is paused.", "paused")
+    assert act(ann, "button:text-is('Resume')") == ("The alert is active again.", "active")
+    assert act(ann, "button:text-is('Renew for a year')") == ("The alert is valid for another year.", "active")
+    for schedule in ("daily", "at-once"):
+        ann.select_option("[name=schedule]", schedule)
+        assert act(ann, ".tidings-schedule button") == ("Mail comes as you chose.", "active")
+        assert ann.locator("[name=schedule]").input_value() == schedule
     # Editors see what is asked for.
     editor.goto("/admin/reports/alerts/")
     row = editor.locator("tr", has_text="Pages with “hydrogen”")
     assert re.split(r"\s{2,}|\t", row.inner_text().strip())[:3] == ["Pages with “hydrogen”", "Search", "2"]
     # One click in a mail program ends it, without a login and without cookies.
     assert httpx.post(leave_link(mine), data={"List-Unsubscribe": "One-Click"}).status_code == 200
-    editor.goto("/policy/energy/a-hydrogen-plant/")
-    edit_again(editor, address)
+    editor.goto(edit)
+    press_publish(editor)
     wait_for(smtp, "reader@example.org", 3)
     assert len(smtp.to("ann@example.net")) == 2
 
 
-def act(page: Any, button: str, state: str) -> None:
-    page.click(f"button:text-is('{button}')")
-    page.wait_for_selector(f".tidings-message + form, .tidings-state--{state}")
-    assert page.locator(".tidings-state").inner_text() == state
-
-
-def edit_again(editor: Any, address: str) -> None:
-    editor.goto("/admin/pages/search/?q=hydrogen+plant")
-    editor.click("a:text-is('A hydrogen plant')")
-    press_publish(editor)
+def act(page: Any, button: str) -> tuple[str, str]:
+    """Presses a button of the profile; the answer, and the state of its only alert."""
+    with page.expect_navigation():
+        page.click(button)
+    return page.locator(".tidings-message").inner_text(), page.locator(".tidings-state").inner_text()
