@@ -16,8 +16,7 @@ VALIDITY = timedelta(days=365)  # of an alert that is not renewed
 
 
 def publish(event: dict[str, Any]) -> None:
-    with site_client() as client:
-        client.publish(event)
+    site_client().publish(event)
 
 
 def push_taxonomy(always: bool = False) -> None:
@@ -26,8 +25,7 @@ def push_taxonomy(always: bool = False) -> None:
     current = digest(document)
     if not always and PushedTaxonomy.objects.filter(digest=current).exists():
         return
-    with site_client() as client:
-        client.set_taxonomy(document, format="nt")
+    site_client().set_taxonomy(document, format="nt")
     PushedTaxonomy.objects.update_or_create(pk=1, defaults={"digest": current})
 
 
@@ -36,14 +34,14 @@ def activate(alert: int) -> None:
     found = Alert.objects.select_related("visitor__user").filter(pk=alert, confirmed_at__isnull=False).first()
     if found is None:
         return  # cancelled meanwhile
-    with visitor_client(found.visitor) as client:
-        if not found.subscription:
-            made = client.subscribe(found.text, title=found.title, valid_for=VALIDITY)
-            found.subscription = made.id
-            if not Alert.objects.filter(pk=found.pk, subscription="").update(subscription=made.id):
-                client.cancel(made)
-                return
-        _connect(client, found.visitor, found.subscription)
+    client = visitor_client(found.visitor)
+    if not found.subscription:
+        made = client.subscribe(found.text, title=found.title, valid_for=VALIDITY)
+        found.subscription = made.id
+        if not Alert.objects.filter(pk=found.pk, subscription="").update(subscription=made.id):
+            client.cancel(made)
+            return
+    _connect(client, found.visitor, found.subscription)
 
 
 def _connect(client: Client, visitor: Visitor, subscription: str) -> None:
@@ -62,13 +60,11 @@ def _connect(client: Client, visitor: Visitor, subscription: str) -> None:
 
 
 def cancel(user: str, subscription: str) -> None:
-    with visitor_client(user) as client:
-        _unless_gone(lambda: client.cancel(subscription))
+    _unless_gone(lambda: visitor_client(user).cancel(subscription))
 
 
 def end_channel(user: str, channel: str) -> None:
-    with visitor_client(user) as client:
-        _unless_gone(lambda: client.end_channel(channel))
+    _unless_gone(lambda: visitor_client(user).end_channel(channel))
 
 
 def _unless_gone(call: Callable[[], Any]) -> None:

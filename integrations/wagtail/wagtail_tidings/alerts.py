@@ -114,8 +114,7 @@ def change(alert: Alert, value: str, only_new: bool) -> None:
     title = _title(alert.visitor, alert.kind, value)
     text = text_of(alert.kind, value, only_new)
     if alert.subscription:
-        with visitor_client(alert.visitor) as client:
-            _call(lambda: client.edit(alert.subscription, text=text, title=title))
+        _call(lambda: visitor_client(alert.visitor).edit(alert.subscription, text=text, title=title))
     alert.value, alert.only_new, alert.title, alert.text = value, only_new, title, text
     alert.save()
 
@@ -138,8 +137,7 @@ def reschedule(visitor: Visitor, name: str) -> None:
         raise AlertError("Choose how often mail should come.")
     schedule = schedules()[name][1]
     if visitor.channel:
-        with visitor_client(visitor) as client:
-            _call(lambda: client.change_channel(visitor.channel, schedule=schedule))
+        _call(lambda: visitor_client(visitor).change_channel(visitor.channel, schedule=schedule))
     visitor.schedule = schedule
     visitor.save(update_fields=["schedule"])
 
@@ -147,8 +145,7 @@ def reschedule(visitor: Visitor, name: str) -> None:
 def _at_service(alert: Alert, call: Callable[[Any], Any]) -> None:
     if not alert.subscription:
         raise AlertError("This alert is not active yet; try again in a minute.")
-    with visitor_client(alert.visitor) as client:
-        _call(lambda: call(client))
+    _call(lambda: call(visitor_client(alert.visitor)))
 
 
 def _call(call: Callable[[], Any]) -> None:
@@ -192,10 +189,9 @@ def _section(visitor: Visitor, number: str) -> Page:
 
 
 def _check_text(visitor: Visitor, text: str) -> None:
-    with visitor_client(visitor) as client:
-        try:
-            checked = client.check(text)
-        except ServiceError as error:
-            raise AlertError("This cannot be checked at the moment; try again in a minute.") from error
+    try:
+        checked = visitor_client(visitor).check(text)
+    except ServiceError as error:
+        raise AlertError("This cannot be checked at the moment; try again in a minute.") from error
     if not checked.ok:
         raise AlertError(f"This is not understood: {checked.message}")

@@ -10,6 +10,8 @@
 
 from __future__ import annotations
 
+import os
+from functools import lru_cache
 from typing import Any
 
 from django.conf import settings
@@ -29,15 +31,21 @@ def _setting(name: str) -> str:
     return str(given[name])
 
 
+def site_client() -> Client:
+    """The client of this process, which publishes, and replaces the taxonomy. Its connections are kept: to make one anew takes
+    longer than a call."""
+    return _client(_setting("URL"), _setting("TOKEN"), os.getpid())
+
+
 def visitor_client(visitor: Visitor | str) -> Client:
     """A client that acts for one visitor, who is given or named by the key."""
-    key = visitor if isinstance(visitor, str) else visitor.key
-    return Client(_setting("URL"), _setting("TOKEN"), user=key, timeout=TIMEOUT)
+    return site_client().for_user(visitor if isinstance(visitor, str) else visitor.key)
 
 
-def site_client() -> Client:
-    """A client that publishes, and replaces the taxonomy."""
-    return Client(_setting("URL"), _setting("TOKEN"), timeout=TIMEOUT)
+@lru_cache(maxsize=1)
+def _client(address: str, token: str, process: int) -> Client:
+    """A process that was forked has a client of its own."""
+    return Client(address, token, timeout=TIMEOUT)
 
 
 def site_address() -> str:

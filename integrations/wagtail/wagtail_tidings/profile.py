@@ -37,9 +37,9 @@ def cards_of(visitor: Visitor) -> tuple[list[Card], bool]:
     """The visitor's alerts, newest first, and whether the service answered."""
     alerts = list(visitor.alerts.filter(confirmed_at__isnull=False).order_by("-pk"))
     try:
-        with visitor_client(visitor) as client:
-            known = {one.id: one for one in client.subscriptions()} if alerts else {}
-            cards = [_card(visitor, alert, known.get(alert.subscription), client) for alert in alerts]
+        client = visitor_client(visitor)
+        known = {found.id: found for found in client.subscriptions()} if alerts else {}
+        cards = [_card(visitor, alert, known.get(alert.subscription), client) for alert in alerts]
     except ServiceError:
         return [Card(alert, state_of(alert, None)) for alert in alerts], False
     return cards, True

@@ -24,6 +24,12 @@ def connect() -> None:
     pre_delete.connect(on_visitor_deleted, sender=Visitor, dispatch_uid="wagtail_tidings.visitor")
 
 
+def disconnect() -> None:
+    """Pages are no longer published, as while many are imported that nobody should get mail about."""
+    page_published.disconnect(on_published, dispatch_uid="wagtail_tidings.published")
+    page_unpublished.disconnect(on_unpublished, dispatch_uid="wagtail_tidings.unpublished")
+
+
 def on_published(instance: Page, **rest: Any) -> None:
     first = instance.first_published_at is None or instance.first_published_at == instance.last_published_at
     outbox.add(OutboxEntry.Action.TAXONOMY)
