@@ -21,12 +21,16 @@ def publish(event: dict[str, Any]) -> None:
 
 def push_taxonomy(always: bool = False) -> None:
     """Replaces the service's taxonomy if the site's has changed since it was sent last."""
+    # Entries that are there already were written with changes that the document below has: one push is for all of them.
+    waiting = list(
+        OutboxEntry.objects.filter(action=OutboxEntry.Action.TAXONOMY).values_list("pk", flat=True)
+    )
     document = site_taxonomy()
     current = digest(document)
-    if not always and PushedTaxonomy.objects.filter(digest=current).exists():
-        return
-    site_client().set_taxonomy(document, format="nt")
-    PushedTaxonomy.objects.update_or_create(pk=1, defaults={"digest": current})
+    if always or not PushedTaxonomy.objects.filter(digest=current).exists():
+        site_client().set_taxonomy(document, format="nt")
+        PushedTaxonomy.objects.update_or_create(pk=1, defaults={"digest": current})
+    OutboxEntry.objects.filter(pk__in=waiting).delete()
 
 
 def activate(alert: int) -> None:

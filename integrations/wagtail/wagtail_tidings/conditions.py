@@ -12,8 +12,12 @@ def text_of(kind: str, value: str, only_new: bool) -> str:
     """The subscription's text for an alert."""
     texts = {
         Alert.Kind.SEARCH: lambda: f"WHERE {words(value)}",
-        Alert.Kind.TAG: lambda: f"SELECT ?page WHERE (?page, dc:subject, ?tag) AND ?tag ISA <{tag_iri(value)}>",
-        Alert.Kind.SECTION: lambda: f"SELECT ?page WHERE (?page, rss:title, ?title) AND ?page ISA <{page_iri(value)}>",
+        Alert.Kind.TAG: lambda: (
+            f"SELECT ?page WHERE (?page, dc:subject, ?tag) AND ?tag ISA <{tag_iri(value)}>"
+        ),
+        Alert.Kind.SECTION: lambda: (
+            f"SELECT ?page WHERE (?page, rss:title, ?title) AND ?page ISA <{page_iri(value)}>"
+        ),
         Alert.Kind.TEXT: lambda: value,
     }
     text = texts[Alert.Kind(kind)]()

@@ -27,7 +27,9 @@ TIMEOUT = 10.0  # seconds that a visitor may wait for the service
 def _setting(name: str) -> str:
     given: dict[str, Any] = getattr(settings, "TIDINGS", {})
     if not given.get(name):
-        raise ImproperlyConfigured(f"settings.TIDINGS has no {name!r}; docs/howto/wagtail.md of Tidings shows it")
+        raise ImproperlyConfigured(
+            f"settings.TIDINGS has no {name!r}; docs/howto/wagtail.md of Tidings shows it"
+        )
     return str(given[name])
 
 
@@ -51,7 +53,9 @@ def _client(address: str, token: str, process: int) -> Client:
 def site_address() -> str:
     address = getattr(settings, "WAGTAILADMIN_BASE_URL", "")
     if not address:
-        raise ImproperlyConfigured("settings.WAGTAILADMIN_BASE_URL is not set; mails need the address of the site")
+        raise ImproperlyConfigured(
+            "settings.WAGTAILADMIN_BASE_URL is not set; mails need the address of the site"
+        )
     return str(address).rstrip("/")
 
 

@@ -107,7 +107,7 @@ def _mail(visitor: Visitor, data: Mapping[str, Any]) -> bool:
             entry = entries.setdefault(page.pk, Entry(page))
             if title not in entry.alerts:
                 entry.alerts.append(title)
-    if not entries and not notices or not visitor.address:
+    if not visitor.address or not (entries or notices):
         return False
     send_pages(visitor, list(entries.values()), notices, int(data.get("more") or 0))
     return True

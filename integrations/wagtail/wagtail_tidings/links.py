@@ -10,7 +10,11 @@ from wagtail_tidings.connection import absolute
 from wagtail_tidings.models import Alert, Visitor
 
 CONFIRM_WITHIN = timedelta(days=7)
-_CONFIRM, _VISITOR, _LEAVE = "wagtail_tidings.confirm", "wagtail_tidings.visitor", "wagtail_tidings.unsubscribe"
+_CONFIRM, _VISITOR, _LEAVE = (
+    "wagtail_tidings.confirm",
+    "wagtail_tidings.visitor",
+    "wagtail_tidings.unsubscribe",
+)
 
 
 def confirm_link(alert: Alert) -> str:

@@ -23,6 +23,7 @@ from wagtail_tidings.models import OutboxEntry
 log = logging.getLogger(__name__)
 
 CLAIM = timedelta(minutes=2)
+MOMENT = 0.2  # seconds before the thread begins: the request that woke it is answered first, and several changes go together
 PAUSES = (1, 2, 4, 8, 15, 30, 60, 60, 60, 60)  # seconds between attempts, before it is left to `tidings_sync`
 
 
@@ -111,6 +112,7 @@ class Sender:
 
     def _run(self) -> None:
         attempts = iter(PAUSES)
+        time.sleep(MOMENT)
         while self._has_work():
             try:
                 close_old_connections()

@@ -40,7 +40,21 @@ MAX_BODY = 200_000  # characters
 SUMMARY = 300
 
 # Attributes that are the event's own, or that Wagtail keeps about every page and nobody filters by.
-_OWN = {"id", "source", "type", "time", "data", "title", "body", "tags", "section", "url", "page", "model", "change"}
+_OWN = {
+    "id",
+    "source",
+    "type",
+    "time",
+    "data",
+    "title",
+    "body",
+    "tags",
+    "section",
+    "url",
+    "page",
+    "model",
+    "change",
+}
 _OF_EVERY_PAGE = {field.field_name for field in Page.search_fields if isinstance(field, index.FilterField)}
 
 

@@ -66,4 +66,3 @@ class AlertReport(ReportView):
         confirmed = Alert.objects.filter(confirmed_at__isnull=False)
         totals = confirmed.aggregate(alerts=Count("pk"), visitors=Count("visitor", distinct=True))
         return super().get_context_data(*arguments, **named, totals=totals)
-

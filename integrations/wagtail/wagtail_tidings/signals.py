@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db import transaction
 from django.db.models.signals import pre_delete
 from wagtail.models import Page
 from wagtail.signals import page_published, page_unpublished, post_page_move
@@ -32,13 +33,17 @@ def disconnect() -> None:
 
 def on_published(instance: Page, **rest: Any) -> None:
     first = instance.first_published_at is None or instance.first_published_at == instance.last_published_at
-    outbox.add(OutboxEntry.Action.TAXONOMY)
-    outbox.add(OutboxEntry.Action.EVENT, {"event": page_event(instance, PUBLISHED if first else CHANGED)})
+    _add(page_event(instance, PUBLISHED if first else CHANGED))
 
 
 def on_unpublished(instance: Page, **rest: Any) -> None:
-    outbox.add(OutboxEntry.Action.TAXONOMY)
-    outbox.add(OutboxEntry.Action.EVENT, {"event": page_event(instance, UNPUBLISHED)})
+    _add(page_event(instance, UNPUBLISHED))
+
+
+def _add(event: dict[str, Any]) -> None:
+    with transaction.atomic():  # one commit for both
+        outbox.add(OutboxEntry.Action.TAXONOMY)
+        outbox.add(OutboxEntry.Action.EVENT, {"event": event})
 
 
 def on_moved(instance: Page, **rest: Any) -> None:

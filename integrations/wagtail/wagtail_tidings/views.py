@@ -52,7 +52,9 @@ def confirm(request: HttpRequest, token: str) -> HttpResponse:
     alert = links.alert_of(token)
     if alert is None:
         sentence = "This link is too old, or was not copied whole. Ask for the alert once more."
-        return render(request, "wagtail_tidings/refused.html", {"sentence": sentence, "back": "/"}, status=404)
+        return render(
+            request, "wagtail_tidings/refused.html", {"sentence": sentence, "back": "/"}, status=404
+        )
     if request.method == "POST" and alert.confirmed_at is None:
         alerts.confirm(alert)
     context = {"alert": alert, "profile": links.profile_link(alert.visitor)}
@@ -117,7 +119,9 @@ def _act(request: HttpRequest, visitor: Visitor) -> HttpResponse:
         else:
             number = given.get("alert", "")
             alert = get_object_or_404(visitor.alerts, pk=number if number.isdecimal() else 0)
-            messages.success(request, _change(alert, action, given.get("value", ""), bool(given.get("only_new"))))
+            messages.success(
+                request, _change(alert, action, given.get("value", ""), bool(given.get("only_new")))
+            )
     except AlertError as error:
         messages.error(request, str(error))
     return redirect(request.get_full_path())

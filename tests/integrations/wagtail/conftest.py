@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import socket
@@ -29,7 +30,7 @@ class Mailbox:
     refusing: bool = False
     mails: list[EmailMessage] = field(default_factory=list)
 
-    async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:  # noqa: N802 - aiosmtpd's name
+    async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:
         if self.refusing:
             return "451 not now"
         mail = message_from_bytes(envelope.content, policy=policy.default)
@@ -94,9 +95,10 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, smtp: Mailbox) -> Path:
     from django.db import connection
     from wagtail_tidings.outbox import Sender
 
-    Sender.wake = lambda self: None  # type: ignore[method-assign] # these tests send by themselves
-    call_command("migrate", run_syncdb=True, verbosity=0, skip_checks=True)
-    call_command("newsroom", stdout=open(os.devnull, "w"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Sender, "wake", lambda self: None)
+        call_command("migrate", run_syncdb=True, verbosity=0, skip_checks=True)
+        call_command("newsroom", stdout=io.StringIO())
     from wagtail_tidings.models import OutboxEntry
 
     OutboxEntry.objects.all().delete()
@@ -105,10 +107,13 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, smtp: Mailbox) -> Path:
 
 
 @pytest.fixture
-def site(prepared: Path, smtp: Mailbox) -> Iterator[Mailbox]:
-    """The site as it was in the beginning, and its empty mailbox."""
+def site(prepared: Path, smtp: Mailbox, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mailbox]:
+    """The site as it was in the beginning, and its empty mailbox. Nothing is sent to the service but by a test itself."""
     from django.core.cache import cache
     from django.db import connection
+    from wagtail_tidings.outbox import Sender
+
+    monkeypatch.setattr(Sender, "wake", lambda self: None)
 
     connection.close()
     place = prepared.with_name("site.db")

@@ -24,7 +24,9 @@ def browser(site: Mailbox) -> Any:
 
 
 def ask(browser: Any, **given: str) -> Any:
-    return browser.post("/tidings/ask/", {"kind": "search", "value": "solar power", "back": "/search/?q=x", **given})
+    return browser.post(
+        "/tidings/ask/", {"kind": "search", "value": "solar power", "back": "/search/?q=x", **given}
+    )
 
 
 def link_in(mail: Any) -> str:

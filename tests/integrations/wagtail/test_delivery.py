@@ -55,7 +55,13 @@ def post(visitor: Any, *pages: Any, id: str = "m1", secret: str = SECRET, age: f
 
     subscription = visitor.alerts.first().subscription if visitor.alerts.exists() else "s9"
     items = [
-        {"id": f"n{number}", "subscription": subscription, "event": f"page-{page.pk}-ab12", "title": "?", "link": None}
+        {
+            "id": f"n{number}",
+            "subscription": subscription,
+            "event": f"page-{page.pk}-ab12",
+            "title": "?",
+            "link": None,
+        }
         for number, page in enumerate(pages)
     ]
     data = {"id": id, "channel": visitor.channel, "items": items, "more": 0, **more}
@@ -98,7 +104,9 @@ def test_one_click_ends_everything(site: Mailbox, ann: Any, article: Any) -> Non
     browser = Client(enforce_csrf_checks=True)
     assert "Cancel all alerts" in browser.get(leave).content.decode()
     assert Visitor.objects.count() == 1  # a look changes nothing
-    answer = browser.post(leave, "List-Unsubscribe=One-Click", content_type="application/x-www-form-urlencoded")
+    answer = browser.post(
+        leave, "List-Unsubscribe=One-Click", content_type="application/x-www-form-urlencoded"
+    )
     assert answer.status_code == 200
     assert (Visitor.objects.count(), Alert.objects.count()) == (0, 0)
     assert sorted(OutboxEntry.objects.values_list("action", flat=True)) == ["cancel", "end channel"]
@@ -213,7 +221,9 @@ def test_an_account_that_was_closed_gets_nothing(site: Mailbox, reader: Any, art
     assert site.mails == []
 
 
-def test_a_mail_has_each_page_once_and_only_those_that_may_be_seen(site: Mailbox, ann: Any, article: Any) -> None:
+def test_a_mail_has_each_page_once_and_only_those_that_may_be_seen(
+    site: Mailbox, ann: Any, article: Any
+) -> None:
     dam, mill, secret = (article("Energy", title, "Water.") for title in ("Dam", "Mill", "Secret"))
     restrict(secret, "login")
     assert post(ann, dam, secret, mill, dam, more=3) == 200

@@ -33,7 +33,9 @@ def text(kind: str, value: str, only_new: bool = False) -> str:
 def test_an_alert_finds_pages_by_words_tags_and_sections(pages: Any, article: Any) -> None:
     from wagtail_tidings.page_event import page_event
 
-    page = article("Energy", "Panels for the town hall", "A roof of <b>solar</b> panels &amp; batteries.", "Climate")
+    page = article(
+        "Energy", "Panels for the town hall", "A roof of <b>solar</b> panels &amp; batteries.", "Climate"
+    )
     event = page_event(page, "published")
     assert event["body"] == "Panels for the town hall\nA roof of solar panels & batteries.\nClimate"
     assert matched(
@@ -56,7 +58,11 @@ def test_only_new_pages(article: Any) -> None:
     from wagtail_tidings.page_event import page_event
 
     page = article("Energy", "Dam", "Water.", "Climate")
-    texts = {"all": text("search", "water"), "new": text("search", "water", True), "tag": text("tag", "climate", True)}
+    texts = {
+        "all": text("search", "water"),
+        "new": text("search", "water", True),
+        "tag": text("tag", "climate", True),
+    }
     assert matched(page_event(page, "published"), **texts) == {"all", "new", "tag"}
     assert matched(page_event(page, "changed"), **texts) == {"all"}
 
@@ -84,7 +90,13 @@ def test_changes_are_in_the_outbox_in_order(pages: Any, article: Any) -> None:
     page.delete()
     entries = OutboxEntry.objects.order_by("pk")
     events = [entry.content["event"] for entry in entries if entry.action == "event"]
-    assert [event["change"] for event in events] == ["published", "changed", "unpublished", "changed", "unpublished"]
+    assert [event["change"] for event in events] == [
+        "published",
+        "changed",
+        "unpublished",
+        "changed",
+        "unpublished",
+    ]
     assert [event["url"].rsplit("8000")[1] for event in events] == [
         *3 * ["/policy/energy/dam/"],
         *2 * ["/culture/dam/"],
@@ -114,11 +126,15 @@ def test_a_moved_section_and_a_private_one(pages: Any) -> None:
     pages("Energy").move(pages("Culture"), pos="last-child")
     taxonomy = Taxonomy.from_rdf(site_taxonomy(), "nt")
     name = f"http://site.example:8000/tidings/id/page/{pages('Energy').pk}"
-    assert set(taxonomy.classes_above(name)) >= {f"http://site.example:8000/tidings/id/page/{pages('Culture').pk}"}
+    assert set(taxonomy.classes_above(name)) >= {
+        f"http://site.example:8000/tidings/id/page/{pages('Culture').pk}"
+    }
 
 
 @examples(30, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.text(st.characters(exclude_categories=["Cs", "Cc", "Z"]), min_size=1), min_size=1, max_size=4))
+@given(
+    st.lists(st.text(st.characters(exclude_categories=["Cs", "Cc", "Z"]), min_size=1), min_size=1, max_size=4)
+)
 def test_any_words_can_be_asked_for(words: list[str]) -> None:
     """Whatever is typed into a search becomes a text that the language reads, and that finds a page with these words."""
     body = "before " + " ".join(reversed(words)) + " after"

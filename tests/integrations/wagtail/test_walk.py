@@ -156,7 +156,10 @@ def test_a_walk(address: str, smtp: Mailbox, person: Callable[[], Any]) -> None:
     assert ann.locator(".tidings-received a").all_inner_texts() == ["A hydrogen plant"]
     assert act(ann, "button:text-is('Pause')") == ("The alert is paused.", "paused")
     assert act(ann, "button:text-is('Resume')") == ("The alert is active again.", "active")
-    assert act(ann, "button:text-is('Renew for a year')") == ("The alert is valid for another year.", "active")
+    assert act(ann, "button:text-is('Renew for a year')") == (
+        "The alert is valid for another year.",
+        "active",
+    )
     for schedule in ("daily", "at-once"):
         ann.select_option("[name=schedule]", schedule)
         assert act(ann, ".tidings-schedule button") == ("Mail comes as you chose.", "active")

@@ -25,7 +25,9 @@ class SectionPage(Page):
 
 
 class ArticleTag(TaggedItemBase):
-    content_object = ParentalKey("newsroom.ArticlePage", related_name="tagged_items", on_delete=models.CASCADE)
+    content_object = ParentalKey(
+        "newsroom.ArticlePage", related_name="tagged_items", on_delete=models.CASCADE
+    )
 
 
 class ArticlePage(Page):

@@ -63,7 +63,11 @@ def database(address: str) -> dict[str, object]:
     """A file of SQLite, or postgresql://user@/name?host=folder."""
     if not address.startswith("postgresql:"):
         # The sender of the outbox writes beside the requests: a transaction waits for its turn when it begins.
-        options = {"timeout": 30, "transaction_mode": "IMMEDIATE", "init_command": "PRAGMA journal_mode=WAL"}
+        options = {
+            "timeout": 30,
+            "transaction_mode": "IMMEDIATE",
+            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL",
+        }
         return {"ENGINE": "django.db.backends.sqlite3", "NAME": address, "OPTIONS": options}
     parts = urlsplit(address)
     host = parts.hostname or parse_qs(parts.query).get("host", [""])[0]

@@ -2,13 +2,13 @@
 
 import django.db.models.deletion
 import django.utils.timezone
-import wagtail_tidings.models
 from django.conf import settings
 from django.db import migrations, models
 
+import wagtail_tidings.models
+
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
@@ -17,82 +17,170 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name='MailedMessage',
+            name="MailedMessage",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('message', models.CharField(max_length=200, unique=True)),
-                ('claimed_at', models.DateTimeField(default=django.utils.timezone.now)),
-                ('mailed_at', models.DateTimeField(null=True)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("message", models.CharField(max_length=200, unique=True)),
+                ("claimed_at", models.DateTimeField(default=django.utils.timezone.now)),
+                ("mailed_at", models.DateTimeField(null=True)),
             ],
         ),
         migrations.CreateModel(
-            name='OutboxEntry',
+            name="OutboxEntry",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('action', models.CharField(choices=[('event', 'Event'), ('taxonomy', 'Taxonomy'), ('activate', 'Activate'), ('cancel', 'Cancel'), ('end channel', 'End Channel')], max_length=20)),
-                ('content', models.JSONField(default=dict)),
-                ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
-                ('claimed_until', models.DateTimeField(blank=True, null=True)),
-                ('error', models.TextField(blank=True, help_text='Why the service refused it for good.')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "action",
+                    models.CharField(
+                        choices=[
+                            ("event", "Event"),
+                            ("taxonomy", "Taxonomy"),
+                            ("activate", "Activate"),
+                            ("cancel", "Cancel"),
+                            ("end channel", "End Channel"),
+                        ],
+                        max_length=20,
+                    ),
+                ),
+                ("content", models.JSONField(default=dict)),
+                ("created_at", models.DateTimeField(default=django.utils.timezone.now)),
+                ("claimed_until", models.DateTimeField(blank=True, null=True)),
+                ("error", models.TextField(blank=True, help_text="Why the service refused it for good.")),
             ],
             options={
-                'verbose_name_plural': 'outbox entries',
+                "verbose_name_plural": "outbox entries",
             },
         ),
         migrations.CreateModel(
-            name='PushedTaxonomy',
+            name="PushedTaxonomy",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('digest', models.CharField(max_length=64)),
-                ('pushed_at', models.DateTimeField(default=django.utils.timezone.now)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("digest", models.CharField(max_length=64)),
+                ("pushed_at", models.DateTimeField(default=django.utils.timezone.now)),
             ],
         ),
         migrations.CreateModel(
-            name='Visitor',
+            name="Visitor",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('key', models.CharField(default=wagtail_tidings.models.new_key, editable=False, max_length=40, unique=True)),
-                ('email', models.EmailField(blank=True, help_text='Empty if there is an account, whose address is used.', max_length=254)),
-                ('schedule', models.JSONField(blank=True, default=dict)),
-                ('channel', models.CharField(blank=True, editable=False, max_length=80)),
-                ('secret', models.CharField(blank=True, editable=False, max_length=200)),
-                ('created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False)),
-                ('user', models.OneToOneField(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "key",
+                    models.CharField(
+                        default=wagtail_tidings.models.new_key, editable=False, max_length=40, unique=True
+                    ),
+                ),
+                (
+                    "email",
+                    models.EmailField(
+                        blank=True,
+                        help_text="Empty if there is an account, whose address is used.",
+                        max_length=254,
+                    ),
+                ),
+                ("schedule", models.JSONField(blank=True, default=dict)),
+                ("channel", models.CharField(blank=True, editable=False, max_length=80)),
+                ("secret", models.CharField(blank=True, editable=False, max_length=200)),
+                ("created_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
+                (
+                    "user",
+                    models.OneToOneField(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Alert',
+            name="Alert",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('kind', models.CharField(choices=[('search', 'Search'), ('tag', 'Tag'), ('section', 'Section'), ('text', 'Own text')], max_length=10)),
-                ('value', models.TextField(help_text='Words, the slug of a tag, the number of a page, or a whole text.')),
-                ('only_new', models.BooleanField(default=False, help_text='Changes of published pages do not count.')),
-                ('title', models.CharField(max_length=200)),
-                ('text', models.TextField(help_text='In the subscription language.')),
-                ('subscription', models.CharField(blank=True, editable=False, max_length=80)),
-                ('confirmed_at', models.DateTimeField(blank=True, editable=False, null=True)),
-                ('created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False)),
-                ('visitor', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='alerts', to='wagtail_tidings.visitor')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[
+                            ("search", "Search"),
+                            ("tag", "Tag"),
+                            ("section", "Section"),
+                            ("text", "Own text"),
+                        ],
+                        max_length=10,
+                    ),
+                ),
+                (
+                    "value",
+                    models.TextField(
+                        help_text="Words, the slug of a tag, the number of a page, or a whole text."
+                    ),
+                ),
+                (
+                    "only_new",
+                    models.BooleanField(default=False, help_text="Changes of published pages do not count."),
+                ),
+                ("title", models.CharField(max_length=200)),
+                ("text", models.TextField(help_text="In the subscription language.")),
+                ("subscription", models.CharField(blank=True, editable=False, max_length=80)),
+                ("confirmed_at", models.DateTimeField(blank=True, editable=False, null=True)),
+                ("created_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
+                (
+                    "visitor",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="alerts",
+                        to="wagtail_tidings.visitor",
+                    ),
+                ),
             ],
         ),
         migrations.AddIndex(
-            model_name='visitor',
-            index=models.Index(fields=['channel'], name='wagtail_tid_channel_1d59ac_idx'),
+            model_name="visitor",
+            index=models.Index(fields=["channel"], name="wagtail_tid_channel_1d59ac_idx"),
         ),
         migrations.AddConstraint(
-            model_name='visitor',
-            constraint=models.UniqueConstraint(condition=models.Q(('user__isnull', True)), fields=('email',), name='tidings_one_visitor_an_address'),
+            model_name="visitor",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("user__isnull", True)),
+                fields=("email",),
+                name="tidings_one_visitor_an_address",
+            ),
         ),
         migrations.AddIndex(
-            model_name='alert',
-            index=models.Index(fields=['subscription'], name='wagtail_tid_subscri_f138dd_idx'),
+            model_name="alert",
+            index=models.Index(fields=["subscription"], name="wagtail_tid_subscri_f138dd_idx"),
         ),
         migrations.AddIndex(
-            model_name='alert',
-            index=models.Index(fields=['kind', 'title'], name='wagtail_tid_kind_9bfd64_idx'),
+            model_name="alert",
+            index=models.Index(fields=["kind", "title"], name="wagtail_tid_kind_9bfd64_idx"),
         ),
         migrations.AddIndex(
-            model_name='alert',
-            index=models.Index(fields=['created_at'], name='wagtail_tid_created_85041a_idx'),
+            model_name="alert",
+            index=models.Index(fields=["created_at"], name="wagtail_tid_created_85041a_idx"),
         ),
     ]

@@ -1,9 +1,9 @@
 """Forms for the site's templates: `{% load tidings_tags %}`, then
 
-    {% tidings_css %}                       in the head
-    {% tidings_search query %}              on search results
-    {% tidings_tag tag %}                   beside a tag, or on its page
-    {% tidings_section page %}              on a page: everything below it
+{% tidings_css %}                       in the head
+{% tidings_search query %}              on search results
+{% tidings_tag tag %}                   beside a tag, or on its page
+{% tidings_section page %}              on a page: everything below it
 """
 
 from __future__ import annotations

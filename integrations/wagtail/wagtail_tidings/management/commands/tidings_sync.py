@@ -18,7 +18,9 @@ KEEP_MESSAGES = timedelta(days=30)  # far longer than the service repeats a mess
 
 
 class Command(BaseCommand):
-    help = "Sends to Tidings what it has not got yet, and replaces its taxonomy by the page tree and the tags."
+    help = (
+        "Sends to Tidings what it has not got yet, and replaces its taxonomy by the page tree and the tags."
+    )
 
     def handle(self, *arguments: Any, **options: Any) -> None:
         now = timezone.now()

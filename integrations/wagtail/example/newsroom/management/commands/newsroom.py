@@ -19,7 +19,11 @@ SECTIONS = {
 }
 ARTICLES = {
     "Energy": [
-        ("Solar power on every school", "The council pays for solar power on the roofs of all schools.", "Climate"),
+        (
+            "Solar power on every school",
+            "The council pays for solar power on the roofs of all schools.",
+            "Climate",
+        ),
         ("Wind farm approved", "Twelve turbines will be built off the coast.", "Climate"),
     ],
     "Transport": [("Night trains return", "Three lines run again through the night.", "Rail")],
