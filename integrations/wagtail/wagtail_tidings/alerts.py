@@ -20,7 +20,7 @@ from wagtail.models import Page, get_page_models
 from tidings.client import ServiceError
 from wagtail_tidings import outbox
 from wagtail_tidings.actions import VALIDITY
-from wagtail_tidings.conditions import MAX_VALUE, text_of
+from wagtail_tidings.conditions import MAX_VALUE, plain_words, text_of
 from wagtail_tidings.connection import visitor_client
 from wagtail_tidings.mail import send_confirmation
 from wagtail_tidings.models import Alert, OutboxEntry, Visitor
@@ -158,7 +158,8 @@ def _call(call: Callable[[], Any]) -> None:
 
 
 def _title(visitor: Visitor, kind: str, value: str) -> str:
-    if not value or len(value) > MAX_VALUE:
+    is_empty = not plain_words(value) if kind == Alert.Kind.SEARCH else not value
+    if is_empty or len(value) > MAX_VALUE:
         raise AlertError(f"Give at least a word, and at most {MAX_VALUE} characters.")
     if kind == Alert.Kind.SEARCH:
         return f"Pages with “{value}”"[:200]

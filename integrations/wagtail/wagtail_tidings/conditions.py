@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
+
 from wagtail_tidings.models import Alert
 from wagtail_tidings.vocabulary import page_iri, tag_iri
 
@@ -28,8 +31,15 @@ def text_of(kind: str, value: str, only_new: bool) -> str:
 
 def words(value: str) -> str:
     """The condition of a search for words in a page."""
-    conditions = [f"body CONTAINS {quoted(word)} IGNORE CASE" for word in value.split()]
-    return " AND ".join(conditions)
+    return " AND ".join(f"body CONTAINS {quoted(word)} IGNORE CASE" for word in plain_words(value))
+
+
+def plain_words(value: str) -> list[str]:
+    """The words that somebody typed into a search. Quotes, parentheses and minus signs mean nothing there, and nor do OR, AND and
+    NOT; what has no letter and no digit is left out."""
+    typed = (word.lstrip("-") for word in re.sub(r'["()]', " ", value).split())
+    found = [word for word in typed if any(unicodedata.category(character)[0] in "LN" for character in word)]
+    return [word.lower() if word in ("OR", "AND", "NOT") else word for word in found]
 
 
 def quoted(text: str) -> str:

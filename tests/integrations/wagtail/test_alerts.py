@@ -118,6 +118,7 @@ def test_a_profile_is_ones_own(site: Mailbox, browser: Any) -> None:
         ({"email": "ann"}, "“ann” is no mail address"),
         ({"email": ""}, "is no mail address"),
         ({"value": "  "}, "Give at least a word"),
+        ({"value": "&-"}, "Give at least a word"),
         ({"value": "x" * 501}, "at most 500 characters"),
         ({"kind": "tag", "value": "nothing"}, "There is no tag “nothing”"),
         ({"kind": "section", "value": "99999"}, "There is no such section"),
