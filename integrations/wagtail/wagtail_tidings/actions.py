@@ -13,6 +13,7 @@ from wagtail_tidings.models import Alert, OutboxEntry, PushedTaxonomy, Visitor
 from wagtail_tidings.page_taxonomy import digest, site_taxonomy
 
 VALIDITY = timedelta(days=365)  # of an alert that is not renewed
+GONE = (404, 409, 410)  # what the service answers about something that has ended
 
 
 def publish(event: dict[str, Any]) -> None:
@@ -41,26 +42,36 @@ def activate(alert: int) -> None:
     client = visitor_client(found.visitor)
     if not found.subscription:
         made = client.subscribe(found.text, title=found.title, valid_for=VALIDITY)
-        found.subscription = made.id
         if not Alert.objects.filter(pk=found.pk, subscription="").update(subscription=made.id):
-            client.cancel(made)
-            return
-    _connect(client, found.visitor, found.subscription)
+            client.cancel(made)  # another process was quicker
+    set_channel(found.visitor)
 
 
-def _connect(client: Client, visitor: Visitor, subscription: str) -> None:
-    visitor.refresh_from_db()
-    if not visitor.channel:
-        channel = client.add_channel(
-            "webhook", absolute("deliver"), schedule=visitor.schedule, subscriptions=[subscription]
-        )
-        own = Visitor.objects.filter(pk=visitor.pk, channel="")
-        if own.update(channel=channel.id, secret=channel.secret):
+def set_channel(visitor: Visitor) -> None:
+    """Gives the visitor's channel the visitor's schedule and subscriptions. One that has ended is replaced."""
+    client = visitor_client(visitor)
+    subscriptions = list(visitor.alerts.exclude(subscription="").values_list("subscription", flat=True))
+    for _ in range(2):
+        channel = _channel(client, visitor)
+        try:
+            client.change_channel(channel, schedule=visitor.schedule, subscriptions=subscriptions)
             return
-        client.end_channel(channel.id)  # another alert of the visitor was quicker
-        visitor.refresh_from_db()
-    others = visitor.alerts.exclude(subscription="").values_list("subscription", flat=True)
-    client.change_channel(visitor.channel, subscriptions=list(others))
+        except ServiceError as error:
+            if error.status not in GONE:
+                raise
+            Visitor.objects.filter(pk=visitor.pk, channel=channel).update(channel="", secret="")
+
+
+def _channel(client: Client, visitor: Visitor) -> str:
+    """The visitor's channel. A new one has no subscriptions: its id is stored before a message of it can come."""
+    channel = Visitor.objects.values_list("channel", flat=True).get(pk=visitor.pk)
+    if channel:
+        return str(channel)
+    made = client.add_channel("webhook", absolute("deliver"), schedule=visitor.schedule)
+    if Visitor.objects.filter(pk=visitor.pk, channel="").update(channel=made.id, secret=made.secret):
+        return made.id
+    client.end_channel(made.id)  # another process was quicker
+    return str(Visitor.objects.values_list("channel", flat=True).get(pk=visitor.pk))
 
 
 def cancel(user: str, subscription: str) -> None:
@@ -75,7 +86,7 @@ def _unless_gone(call: Callable[[], Any]) -> None:
     try:
         call()
     except ServiceError as error:
-        if error.status not in (404, 409, 410):
+        if error.status not in GONE:
             raise
 
 

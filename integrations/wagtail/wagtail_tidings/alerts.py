@@ -19,7 +19,7 @@ from wagtail.models import Page, get_page_models
 
 from tidings.client import ServiceError
 from wagtail_tidings import outbox
-from wagtail_tidings.actions import VALIDITY
+from wagtail_tidings.actions import VALIDITY, set_channel
 from wagtail_tidings.conditions import MAX_VALUE, plain_words, text_of
 from wagtail_tidings.connection import visitor_client
 from wagtail_tidings.mail import send_confirmation
@@ -83,16 +83,19 @@ def ask(visitor: Visitor, kind: str, value: str, only_new: bool = False) -> Aler
         if alert.confirmed_at is None:
             confirm(alert)
     elif alert.confirmed_at is None:
-        alert.save()
         _ask_to_confirm(alert)
     return alert
 
 
 def _ask_to_confirm(alert: Alert) -> None:
-    """Sends the confirmation, unless the address was sent so many that somebody else may be asking."""
-    day_ago = timezone.now() - timedelta(days=1)
-    open_ = alert.visitor.alerts.filter(confirmed_at=None, created_at__gt=day_ago).count()
-    if open_ <= MAX_CONFIRMATIONS:
+    """Sends the confirmation, once a day for an alert, unless the address was sent so many that somebody else may be asking."""
+    now = timezone.now()
+    day_ago = now - timedelta(days=1)
+    if alert.pk and alert.created_at > day_ago:
+        return
+    alert.created_at = now
+    alert.save()
+    if alert.visitor.alerts.filter(confirmed_at=None, created_at__gt=day_ago).count() <= MAX_CONFIRMATIONS:
         send_confirmation(alert)
 
 
@@ -135,11 +138,10 @@ def reschedule(visitor: Visitor, name: str) -> None:
     """How often mail comes, for all alerts of the visitor."""
     if name not in schedules():
         raise AlertError("Choose how often mail should come.")
-    schedule = schedules()[name][1]
+    visitor.schedule = schedules()[name][1]
     if visitor.channel:
-        _call(lambda: visitor_client(visitor).change_channel(visitor.channel, schedule=schedule))
-    visitor.schedule = schedule
-    visitor.save(update_fields=["schedule"])
+        _call(lambda: set_channel(visitor))
+    Visitor.objects.filter(pk=visitor.pk).update(schedule=visitor.schedule)
 
 
 def _at_service(alert: Alert, call: Callable[[Any], Any]) -> None:

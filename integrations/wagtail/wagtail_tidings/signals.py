@@ -1,10 +1,11 @@
 """Signal handlers: each writes an entry into the outbox, and makes no call.
 
-The taxonomy comes before the event in the outbox, so that the event is matched by the tree that it was published in.
+The taxonomy comes before the event in the outbox, so that the event is matched by a tree that has its section and its tags.
 """
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from django.db import transaction
@@ -15,6 +16,8 @@ from wagtail.signals import page_published, page_unpublished, post_page_move
 from wagtail_tidings import outbox
 from wagtail_tidings.models import Alert, OutboxEntry, Visitor
 from wagtail_tidings.page_event import CHANGED, PUBLISHED, UNPUBLISHED, page_event
+
+log = logging.getLogger(__name__)
 
 
 def connect() -> None:
@@ -33,14 +36,19 @@ def disconnect() -> None:
 
 def on_published(instance: Page, **rest: Any) -> None:
     first = instance.first_published_at is None or instance.first_published_at == instance.last_published_at
-    _add(page_event(instance, PUBLISHED if first else CHANGED))
+    _add(instance, PUBLISHED if first else CHANGED)
 
 
 def on_unpublished(instance: Page, **rest: Any) -> None:
-    _add(page_event(instance, UNPUBLISHED))
+    _add(instance, UNPUBLISHED)
 
 
-def _add(event: dict[str, Any]) -> None:
+def _add(page: Page, change: str) -> None:
+    try:
+        event = page_event(page, change)
+    except Exception:  # a page's own code, such as a search field, must not keep it from being published
+        log.exception("the page %s could not be made an event", page.pk)
+        return
     with transaction.atomic():  # one commit for both
         outbox.add(OutboxEntry.Action.TAXONOMY)
         outbox.add(OutboxEntry.Action.EVENT, {"event": event})

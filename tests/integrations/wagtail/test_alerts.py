@@ -71,6 +71,14 @@ def test_an_address_is_not_flooded(site: Mailbox, browser: Any) -> None:
     assert len(site.mails) == 5
 
 
+def test_the_same_alert_is_confirmed_by_one_mail(site: Mailbox, browser: Any) -> None:
+    answers = [ask(browser, email="ann@example.org").content for _ in range(3)]
+    browser.post(link_in(site.mails[0]))
+    answers += [ask(browser, email="ann@example.org").content for _ in range(2)]
+    assert len(site.mails) == 1
+    assert len(set(answers)) == 1  # whoever asks does not learn what others asked for
+
+
 def test_an_account_needs_no_confirmation(site: Mailbox, browser: Any) -> None:
     from wagtail_tidings.models import Alert
 

@@ -12,7 +12,7 @@ from tidings.client import ServiceError
 from wagtail_tidings import outbox
 from wagtail_tidings.actions import push_taxonomy
 from wagtail_tidings.links import CONFIRM_WITHIN
-from wagtail_tidings.models import Alert, MailedMessage, Visitor
+from wagtail_tidings.models import Alert, MailedMessage, OutboxEntry, Visitor
 
 KEEP_MESSAGES = timedelta(days=30)  # far longer than the service repeats a message
 
@@ -33,3 +33,5 @@ class Command(BaseCommand):
         except (outbox.Away, ServiceError) as error:
             raise CommandError(f"Tidings is not reached: {error}; {outbox.waiting()} calls wait") from error
         self.stdout.write(f"The taxonomy was replaced; {sent} waiting calls were sent.")
+        for entry in OutboxEntry.objects.exclude(error=""):
+            self.stderr.write(f"Tidings refused {entry}: {entry.error}")
