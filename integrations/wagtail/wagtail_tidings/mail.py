@@ -63,6 +63,7 @@ def _send(name: str, subject: str, address: str, context: dict[str, Any], header
     subject = " ".join(f"{context['site']}: {subject}".split())[:200]
     text = render_to_string(f"wagtail_tidings/mail/{name}.txt", context)
     html = render_to_string(f"wagtail_tidings/mail/{name}.html", context)
+    headers = {"Auto-Submitted": "auto-generated", **headers}  # RFC 3834: no automatic replies
     mail = EmailMultiAlternatives(subject, text, settings.DEFAULT_FROM_EMAIL, [address], headers=headers)
     mail.attach_alternative(html, "text/html")
     mail.send()
