@@ -31,7 +31,7 @@ def text_of(kind: str, value: str, only_new: bool) -> str:
 
 def words(value: str) -> str:
     """The condition of a search for words in a page."""
-    return " AND ".join(f"body CONTAINS {quoted(word)} IGNORE CASE" for word in plain_words(value))
+    return f"body SEARCH {quoted(' '.join(plain_words(value)))}"
 
 
 def plain_words(value: str) -> list[str]:
