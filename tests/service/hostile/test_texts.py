@@ -157,7 +157,7 @@ class Page(HTMLParser):
         for name, value in given.items():
             if name.startswith("on") or (
                 name in ("style", "srcdoc", "formaction")
-                and not value.startswith(("/subscriptions/", "/sources/"))
+                and not value.startswith(("/subscriptions/", "/sources/", "/backtests"))
             ):
                 self.found.append(f"{tag} {name}")
             plain = re.sub(r"[\s\x00-\x20]", "", value)
