@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -120,6 +120,13 @@ class Settled:
     failing_since: float | None = None
 
 
+class Lane(NamedTuple):
+    """The channels that share workers."""
+
+    kind: str | None  # None: of all kinds that this service cannot send
+    is_failing: bool
+
+
 class Contents(NamedTuple):
     """The first notifications of a message, and how many there are."""
 
@@ -214,10 +221,14 @@ class ChannelMessages:
 
     # --- sending
 
-    def to_send(self, now: float, most: int) -> list[QueuedMessage]:
+    def to_send(self, now: float, most: int, without: Iterable[Lane] = ()) -> list[QueuedMessage]:
         """The messages that are sealed and may be tried now, those first that have waited longest."""
+        query = _DUE_TO_SEND
+        for lane in without:
+            is_failing = _channel.failures > 0 if lane.is_failing else _channel.failures == 0
+            query = query.where(~((_channel.kind == lane.kind) & is_failing))
         with self._database.reading() as connection:
-            return [_queued(row) for row in connection.execute(_DUE_TO_SEND, {"now": now, "most": most})]
+            return [_queued(row) for row in connection.execute(query, {"now": now, "most": most})]
 
     def contents(self, messages: Sequence[QueuedMessage], most: int) -> list[Contents]:
         """The first notifications of each message, at most so many, in the order of their numbers."""

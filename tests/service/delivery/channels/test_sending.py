@@ -23,6 +23,7 @@ from tests.examples import examples
 from tests.service.delivery.channels.test_schedule import is_quiet
 from tests.service.stores import opened
 from tests.service.telling import record_matches, subscribe
+from tidings.service.delivery.channels import sending
 from tidings.service.delivery.channels.composing import Composer, Links
 from tidings.service.delivery.channels.message import REFUSED, Message, MessageKind
 from tidings.service.delivery.channels.schedule import Schedule, next_due
@@ -112,7 +113,7 @@ class World:
         for _ in range(2):  # what is postponed, or waits for another, may be for the next turn
             await self.settle()
             await sender._turn()
-            for queue in sender._queues:
+            for queue in sender._queues.values():
                 while not queue.empty():
                     job = queue.get_nowait()
                     queue_of_one: asyncio.Queue[Any] = asyncio.Queue()
@@ -178,9 +179,11 @@ def world() -> Iterator[World]:
         shutil.rmtree(folder)
 
 
-def add(world: World, id: str, schedule: Schedule, *subscriptions: str, **more: Any) -> Channel:
+def add(
+    world: World, id: str, schedule: Schedule, *subscriptions: str, kind: str = "webhook", **more: Any
+) -> Channel:
     channel = Channel(
-        id, "", "webhook", f"https://example.org/{id}", "", json.dumps(schedule.to_json()), world.now, **more
+        id, "", kind, f"https://example.org/{id}", "", json.dumps(schedule.to_json()), world.now, **more
     )
     return world.store.add(channel, subscriptions, most=100)
 
@@ -375,6 +378,58 @@ def test_a_failing_server_gets_everything_together_when_it_is_back() -> None:
         found = w.store.find("c")
         assert found is not None
         assert (found.failures, found.error) == (0, None)
+
+
+class Hanging:
+    """A server that accepts nothing before it is let go."""
+
+    def __init__(self) -> None:
+        self.is_free = asyncio.Event()
+
+    def address(self, given: str) -> str:
+        return given
+
+    async def send(self, message: Message, now: float) -> Outcome:
+        await self.is_free.wait()
+        return Outcome(DELIVERED)
+
+    async def close(self) -> None: ...
+
+
+def test_a_server_that_hangs_delays_no_other_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("AT_ONCE", 2), ("BATCH", 6), ("ENOUGH", 3)):
+        monkeypatch.setattr(sending, name, value)
+
+    async def send(w: World) -> int:
+        hanging, accepted, stop = Hanging(), asyncio.Event(), asyncio.Event()
+
+        class Working(Hanging):
+            async def send(self, message: Message, now: float) -> Outcome:
+                accepted.set()
+                return Outcome(DELIVERED)
+
+        transports = Transports(w.settings, {"email": lambda _: hanging, "webhook": lambda _: Working()})
+        composer = Composer(w.messages, w.registry, w.settings, Links(w.settings, lambda *_: "signed"))
+        sender = Sender(
+            w.messages, composer, transports, Hub(w.mailbox), clock=lambda: w.now, tick=0.02, seed=1
+        )
+        running = asyncio.create_task(sender.run(stop))
+        async with asyncio.timeout(10):
+            await accepted.wait()
+        while w.messages.count() > 20:  # until it is stored that the message was sent
+            await asyncio.sleep(0.01)
+        hanging.is_free.set()
+        stop.set()
+        await running
+        return w.messages.count()
+
+    with world() as w:
+        for number in range(20):
+            add(w, f"m{number}", Schedule(), "s0", kind="email")
+        add(w, "w", Schedule(), "s1")
+        record_matches(w.mailbox, "s0", "e0", at=w.now - 1)
+        record_matches(w.mailbox, "s1", "e1", at=w.now)
+        assert 0 < asyncio.run(send(w)) < 20
 
 
 def test_a_long_message_counts_what_it_leaves_out() -> None:

@@ -2,7 +2,7 @@
 
 All state is in the store: a turn assigns what is new, seals what is due, and hands what may be sent to workers, and any turn may
 be the last before the process is killed. A message that was accepted and not yet noted is then sent again, with the same id.
-Channels that failed have workers of their own, so that the others do not wait for them.
+Each kind of channel has workers of its own, and so have those of its channels that failed: a server that hangs delays no others.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from tidings.service.delivery.hub import Hub
 from tidings.service.delivery.retries import LAST_RETRY, pause
 from tidings.service.delivery.webhook_attempts import DELIVERED, FAILED, GONE, Outcome
 from tidings.service.model import Channel, ChannelState, QueuedMessage
-from tidings.service.store.channel_messages import ChannelMessages, Settled
+from tidings.service.store.channel_messages import ChannelMessages, Lane, Settled
 from tidings.service.store.channels import Due
 
 log = logging.getLogger(__name__)
 
-AT_ONCE = 50  # of the channels that work, and as many of those that fail
+AT_ONCE = 50  # of the channels of a kind that work, and as many of those that fail
 BATCH = 500  # messages that are read together
+ENOUGH = BATCH // 2  # that wait for the workers of a lane: no more are read
 SEALED = 5_000  # in a transaction
 TICK = 1.0  # seconds between two looks at what is due
 REFUSALS = 5  # in a row end a channel
@@ -65,7 +66,11 @@ class Sender:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._woken, self._stopping, self._complained = asyncio.Event(), False, False
         self._latest = float("inf")  # that the clock has shown: the store may have later times
-        self._queues: tuple[asyncio.Queue[_Job | None], ...] = (asyncio.Queue(), asyncio.Queue())
+        self._queues: dict[Lane, asyncio.Queue[_Job | None]] = {
+            Lane(kind, is_failing): asyncio.Queue()
+            for kind in (*transports.kinds, None)
+            for is_failing in (False, True)
+        }
         self._busy: set[str] = set()  # channels whose message is with a worker, or not settled yet
         self._settled: list[Settled] = []
 
@@ -87,7 +92,9 @@ class Sender:
         """Sends until `stop` is set, and lets attempts under way end."""
         self._loop = asyncio.get_running_loop()
         self._hub.on_news(lambda news: self.wake())
-        workers = [asyncio.create_task(self._work(queue)) for queue in self._queues for _ in range(AT_ONCE)]
+        workers = [
+            asyncio.create_task(self._work(queue)) for queue in self._queues.values() for _ in range(AT_ONCE)
+        ]
         turning = asyncio.create_task(self._turns())
         try:
             await stop.wait()
@@ -95,7 +102,7 @@ class Sender:
             self._stopping, self._loop = True, None
             self._woken.set()
             await turning
-            for queue in self._queues:
+            for queue in self._queues.values():
                 while not queue.empty():
                     queue.get_nowait()
                 for _ in range(AT_ONCE):
@@ -136,9 +143,8 @@ class Sender:
             pass
         while await asyncio.to_thread(self._messages.seal, due, now, SEALED) == SEALED:
             pass
-        if sum(queue.qsize() for queue in self._queues) > BATCH // 2:
-            return
-        found = await asyncio.to_thread(self._messages.to_send, now, BATCH + len(self._busy))
+        full = [lane for lane, queue in self._queues.items() if queue.qsize() > ENOUGH]
+        found = await asyncio.to_thread(self._messages.to_send, now, BATCH + len(self._busy), full)
         ready = []
         for message in found:
             if message.channel.id in self._busy:
@@ -158,7 +164,11 @@ class Sender:
             if queued.kind == MessageKind.NOTIFICATIONS and not made.items:  # nothing of it is kept any more
                 self._note(Settled(queued, queued.channel, now))
             else:
-                self._queues[queued.channel.failures > 0].put_nowait((queued, made))
+                self._queues[self._lane(queued.channel)].put_nowait((queued, made))
+
+    def _lane(self, channel: Channel) -> Lane:
+        kind = channel.kind if channel.kind in self._transports.kinds else None
+        return Lane(kind, channel.failures > 0)
 
     async def _work(self, queue: asyncio.Queue[_Job | None]) -> None:
         while (job := await queue.get()) is not None and not self._stopping:
