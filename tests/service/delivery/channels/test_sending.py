@@ -432,6 +432,15 @@ def test_a_server_that_hangs_delays_no_other_kind(monkeypatch: pytest.MonkeyPatc
         assert 0 < asyncio.run(send(w)) < 20
 
 
+def test_a_time_zone_that_is_gone_holds_up_no_channel() -> None:
+    with world() as w:
+        add(w, "gone", Schedule(quiet=(0, 1), zone="Europe/Atlantis"), "s0")
+        add(w, "c", Schedule(), "s0")
+        record_matches(w.mailbox, "s0", "e0", at=w.now)
+        w.drain()
+        assert {message.channel for _, message in w.accepted} == {"gone", "c"}
+
+
 def test_a_long_message_counts_what_it_leaves_out() -> None:
     with world() as w:
         add(w, "c", Schedule(), "s0", "s1")

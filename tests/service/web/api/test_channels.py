@@ -148,6 +148,18 @@ def test_the_client_does_all_of_it(near: Served, receiver: Receiver) -> None:
         assert channel.id not in [each.id for each in client.channels()]
 
 
+def test_a_subscription_that_has_ended_keeps_no_other_from_joining(near: Served, receiver: Receiver) -> None:
+    with Client(near.url) as client:
+        ended, other = client.subscribe("WHERE topic = 'ended'"), client.subscribe("WHERE topic = 'other'")
+        channel = client.add_channel("webhook", receiver.url, subscriptions=[ended])
+        client.cancel(ended)
+        assert set(client.join_channel(channel, other).subscriptions) == {ended.id, other.id}
+        assert client.leave_channel(channel, ended).subscriptions == [other.id]
+        with pytest.raises(ServiceError, match="there is no subscription"):
+            client.join_channel(channel, ended)
+        client.end_channel(channel)
+
+
 def test_the_asynchronous_client_does_all_of_it(near: Served, receiver: Receiver) -> None:
     async def run() -> None:
         async with AsyncClient(near.url) as client:

@@ -158,9 +158,9 @@ class Channels:
             if muted_until != AS_IT_IS:
                 given["muted_until"] = muted_until
             values["schedule"] = json.dumps(Schedule.from_json(given).to_json())
-        wanted = None if subscriptions is None else self._own(channel.owner, subscriptions)
-        if wanted is not None:
+        if subscriptions is not None:
             there = self._store.subscriptions([id]).get(id, [])
+            wanted = self._own(channel.owner, subscriptions, there)
             self._store.join(id, wanted)
             self._store.leave(id, [name for name in there if name not in set(wanted)])
         now = self._clock()
@@ -171,7 +171,7 @@ class Channels:
     def join(self, principal: Principal, id: str, subscription: str) -> Channel:
         channel = self._changeable(principal, id)
         there = self._store.subscriptions([id]).get(id, [])
-        self._store.join(id, self._own(channel.owner, [*there, subscription]))
+        self._store.join(id, self._own(channel.owner, [*there, subscription], there))
         return channel
 
     def leave(self, principal: Principal, id: str, subscription: str) -> Channel:
@@ -259,8 +259,8 @@ class Channels:
             raise _ended(channel)
         return channel
 
-    def _own(self, owner: str, ids: Sequence[str]) -> list[str]:
-        """The ids of subscriptions of an owner; ChannelError names one that is not."""
+    def _own(self, owner: str, ids: Sequence[str], there: Sequence[str] = ()) -> list[str]:
+        """The ids of subscriptions of an owner; ChannelError names one that is not. Those that are there may have ended."""
         wanted = list(dict.fromkeys(ids))
         if len(wanted) > MOST_SUBSCRIPTIONS:
             raise ChannelError(
@@ -270,7 +270,7 @@ class Channels:
             each.id
             for each in self._registry.find_many(wanted)
             if each.owner == owner and each.state in LIVING
-        }
+        }.union(there)
         for id in wanted:
             if id not in found:
                 raise ChannelError(f"there is no subscription {id[:64]!r} of the owner of this channel")

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Protocol
 
 from tidings.service.delivery.channels.message import Item, Message, MessageKind
-from tidings.service.delivery.channels.schedule import Schedule
+from tidings.service.delivery.channels.schedule import Schedule, ScheduleError
 from tidings.service.delivery.markup import one_line
 from tidings.service.delivery.notification_json import notification_url
 from tidings.service.delivery.presentation import content_of, plain_text
@@ -35,8 +35,13 @@ class Titles(Protocol):
 
 @lru_cache(maxsize=10_000)
 def schedule_of(written: str) -> Schedule:
-    """The schedule that is stored with a channel. One that this program cannot read is none."""
-    return Schedule.from_json(json.loads(written))
+    """The schedule that is stored with a channel. A time zone that this machine does not know any more is UTC: an error would
+    keep all channels waiting."""
+    given = json.loads(written)
+    try:
+        return Schedule.from_json(given)
+    except ScheduleError:
+        return Schedule.from_json({**given, "zone": None})
 
 
 class Links:

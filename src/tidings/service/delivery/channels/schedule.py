@@ -142,7 +142,7 @@ def _next_digest(schedule: Schedule, zone: ZoneInfo, first_waiting: float, earli
     """The first time of the digest that is after the first waiting notification and not before `earliest`."""
     after = first_waiting if earliest <= first_waiting else math.nextafter(earliest, -math.inf)
     if schedule.digest == "hourly":
-        return next_hour(after, zone, 0)
+        return next_hour(after, zone)
     return next_reached(after, zone, schedule.at, schedule.day if schedule.digest == "weekly" else None)
 
 

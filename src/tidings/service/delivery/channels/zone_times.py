@@ -41,14 +41,14 @@ def next_reached(after: float, zone: ZoneInfo, minute: int, weekday: int | None 
         day += timedelta(1)
 
 
-def next_hour(after: float, zone: ZoneInfo, minute: int) -> float:
-    """The first moment after a moment whose local time is so many minutes after a full hour."""
+def next_hour(after: float, zone: ZoneInfo) -> float:
+    """The first moment after a moment whose local time is a full hour."""
     begin = math.floor(after)
     offsets = {_offset(begin + hours * _HOUR, zone) for hours in range(3)}
     while True:
         # The offset may change before the next full hour: each offset gives a moment, which is right if it holds there.
-        points = (begin + _HOUR - (begin + offset - minute * 60) % _HOUR for offset in offsets)
-        right = [point for point in points if (point + _offset(point, zone) - minute * 60) % _HOUR == 0]
+        points = (begin + _HOUR - (begin + offset) % _HOUR for offset in offsets)
+        right = [point for point in points if (point + _offset(point, zone)) % _HOUR == 0]
         if right:
             return float(min(right))
         begin += _HOUR
