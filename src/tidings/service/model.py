@@ -183,22 +183,18 @@ class Channel:
 
 
 class QueuedMessage(NamedTuple):
-    """A message of a channel that is not sent yet, of the notifications numbered above `after` up to `until`, which is None
-    while it collects."""
+    """A message of a channel that is to be sent, of the notifications numbered above `after` up to `until`."""
 
     channel: Channel
     kind: str
     after: int
-    until: int | None
-    first: float
+    until: int
     due: float
-    next_try: float
-    failing_since: float | None
 
     @property
     def id(self) -> str:
         """The same at every attempt. A number is given once, also after the restoration of a backup."""
-        return f"{self.channel.id}-{self.kind if self.until is None or self.until < 0 else self.until}"
+        return f"{self.channel.id}-{self.kind if self.until < 0 else self.until}"
 
 
 MATCH, JOINS = "match", "joins"  # the roles of the stream's queries

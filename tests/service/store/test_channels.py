@@ -93,7 +93,7 @@ def test_messages_are_ranges_that_touch(made: Told) -> None:
     assert made.messages.waiting([channel(), channel("later")]) == {"c": 2, "later": 1}
     assert made.messages.next_messages(["c", "later", "none"])["later"] == NOW + 100
     failed = replace(first.channel, failures=1, error="no\0")
-    made.messages.settle([Settled(first, failed, NOW, NOW + 9, NOW)])
+    made.messages.settle([Settled(first, failed, NOW, NOW + 9)])
     assert made.messages.to_send(NOW, 10) == []
     (again,) = made.messages.to_send(NOW + 9, 10)
     assert (again.id, again.failing_since, again.channel.failures) == (first.id, NOW, 1)

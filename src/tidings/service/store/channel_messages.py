@@ -44,12 +44,6 @@ _channel, _member, _message, _notified = (
     tables.notifications.c,
 )
 _other = tables.channel_messages.alias("other")
-_QUEUED: Final = [
-    *CHANNEL, _message.kind, _message.after_number, _message.until_number, _message.first_at, _message.due,
-    _message.next_try, _message.failing_since,
-]  # fmt: skip
-_MESSAGES: Final = select(*_QUEUED).join(tables.channels, _channel.id == _message.channel)
-
 _NEWS: Final = select(_notified.subscription, _notified.number, _notified.at).where(
     _notified.number > bindparam("after"), _notified.number <= bindparam("upto"), _notified.kind != _UNDECIDED
 )
@@ -89,7 +83,9 @@ _DUE_TO_SEAL: Final = (
     .limit(bindparam("most"))
 )
 _DUE_TO_SEND: Final = (
-    _MESSAGES.where(_message.until_number.is_not(None), _message.next_try <= bindparam("now"))
+    select(*CHANNEL, _message.kind, _message.after_number, _message.until_number, _message.due)
+    .join(tables.channels, _channel.id == _message.channel)
+    .where(_message.until_number.is_not(None), _message.next_try <= bindparam("now"))
     .order_by(_message.next_try)
     .limit(bindparam("most"))
 )
@@ -99,7 +95,7 @@ _SENT: Final = delete(tables.channel_messages).where(*_ITS)
 _AGAIN: Final = (
     update(tables.channel_messages)
     .where(*_ITS)
-    .values({name: bindparam(name) for name in ("next_try", "written", "failing_since")})
+    .values({name: bindparam(name) for name in ("next_try", "written")})
 )
 _COUNTED_ANEW: Final = (
     update(tables.channels)
@@ -117,7 +113,6 @@ class Settled:
     channel: Channel  # as it is now
     at: float
     next_try: float | None = None  # None: it is sent
-    failing_since: float | None = None
 
 
 class Lane(NamedTuple):
@@ -254,15 +249,7 @@ class ChannelMessages:
             if again := [done for done in settled if done.next_try is not None]:
                 connection.execute(
                     _AGAIN,
-                    [
-                        {
-                            **_key(done.message),
-                            "next_try": done.next_try,
-                            "written": done.at,
-                            "failing_since": done.failing_since,
-                        }
-                        for done in again
-                    ],
+                    [{**_key(done.message), "next_try": done.next_try, "written": done.at} for done in again],
                 )
             connection.execute(
                 _COUNTED_ANEW,

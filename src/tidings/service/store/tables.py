@@ -392,7 +392,6 @@ channel_messages = Table(
     Column(
         "written", Double, nullable=False
     ),  # when these times were reckoned: later than now, the clock was set back
-    Column("failing_since", Double),
     # Thousands may be on their way while thousands collect: each search sees its own alone.
     Index("channel_messages_collecting", "next_try", **_COLLECTING),
     Index("channel_messages_sealed", "next_try", **_SEALED),

@@ -152,7 +152,7 @@ class Sender:
             self._busy.add(message.channel.id)
             moment = now if message.kind == MessageKind.CONFIRMATION else allowed(_schedule(message), now)
             if moment > now:
-                self._note(Settled(message, message.channel, now, moment, message.failing_since))
+                self._note(Settled(message, message.channel, now, moment))
             else:
                 ready.append(message)
         try:
@@ -205,8 +205,7 @@ class Sender:
             failed = replace(
                 failed, state=ChannelState.ENDED, reason=outcome.error or "its server refuses messages"
             )
-        since = now if queued.failing_since is None else queued.failing_since
-        return Settled(queued, failed, now, moment, since)
+        return Settled(queued, failed, now, moment)
 
     def _note(self, settled: Settled) -> None:
         self._settled.append(settled)

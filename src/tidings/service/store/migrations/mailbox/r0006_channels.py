@@ -49,7 +49,6 @@ def upgrade() -> None:
         sa.Column("due", sa.Double, nullable=False),
         sa.Column("next_try", sa.Double, nullable=False),
         sa.Column("written", sa.Double, nullable=False),
-        sa.Column("failing_since", sa.Double),
     )
     for name, condition in (("collecting", "IS NULL"), ("sealed", "IS NOT NULL")):
         op.create_index(
