@@ -26,10 +26,11 @@ class LogTimes:
         """When the events of a frame arrived."""
         return float(self._written(frame.start.segment)) if frame.at is None else frame.at
 
-    def first(self) -> float | None:
-        """When the oldest event that is kept arrived; None without events."""
+    def known_from(self, since: float, until: float) -> float:
+        """The part of a time of which the log knows begins then: when the oldest event that is kept arrived, or at the end
+        without events."""
         frame = next(self._log.frames(), None)
-        return None if frame is None else self.arrival(frame)
+        return until if frame is None else min(max(since, self.arrival(frame)), until)
 
     def offset(self, at: float) -> Offset:
         """The offset before the first event that arrived at this time or later; segments that are older are not read."""

@@ -18,6 +18,7 @@ from tidings.errors import TidingsError
 if TYPE_CHECKING:
     from tidings.engine.backtest import Tally
     from tidings.engine.engine import Engine
+    from tidings.service.delivery.channels.schedule import Schedule
 
 _DAY = 86_400
 _WIDTH = 40  # characters of the longest bar
@@ -111,11 +112,14 @@ def backtest(
             )
         _print(_ask(service, token, text, days, schedule), as_json)
         return
+    from tidings.service.delivery.channels.schedule import Schedule
+
+    planned = Schedule.from_json(schedule)  # a mistake in it is said before the events are counted
     compiling.choose([data or log_folder])
     engine = _definitions(data, taxonomy, prefixes, networks, modules)
     folder = log_folder or Path(data or "") / "log"
     found = _count(folder, text, engine, days, master, modules)
-    _print(_report(found, folder, days, schedule), as_json)
+    _print(_report(found, folder, days, planned), as_json)
 
 
 def _ask(
@@ -210,17 +214,15 @@ def _count(
             spark.stop()
 
 
-def _report(found: Tally, folder: Path, days: int, schedule: Mapping[str, Any]) -> dict[str, Any]:
-    from tidings.service.delivery.channels.schedule import Schedule
+def _report(found: Tally, folder: Path, days: int, schedule: Schedule) -> dict[str, Any]:
     from tidings.service.delivery.presentation import describe
     from tidings.service.subscriptions.backtest_report import report
     from tidings.storage.event_log import EventLog
     from tidings.storage.log_times import LogTimes
 
     now = time.time()
-    first = LogTimes(EventLog(folder)).first()
-    since = now if first is None else min(max(first, now - days * _DAY), now)
-    made = report(found, since, now, Schedule.from_json(schedule))
+    since = LogTimes(EventLog(folder)).known_from(now - days * _DAY, now)
+    made = report(found, since, now, schedule)
     return made.to_json(
         lambda event: {"id": event.id, "source": event.source, "title": describe(event).title}
     )

@@ -120,6 +120,7 @@ class Backtests:
             self._monotonic(),
         )
         with self._work:
+            self._forget()
             open_ = [each for each in self._all.values() if each.status in ("waiting", "running")]
             mine = sum(each.owner == new.owner for each in open_)
             if mine >= MOST_EACH:
@@ -181,8 +182,7 @@ class Backtests:
 
         try:
             found = self._runner.run(it.id, it.engine, it.span, progress)
-            first = LogTimes(self._log).first()
-            since = max(it.span.since, it.span.until if first is None else min(first, it.span.until))
+            since = LogTimes(self._log).known_from(*it.span)
             it.report = report(found, since, it.span.until, it.schedule)
             it.status, it.progress = "done", 1.0
         except GivenUp:
