@@ -13,7 +13,7 @@ from weakref import WeakSet
 import httpx
 
 from tidings.client import calls, channel_calls
-from tidings.client.calls import Call, Page, Validity, channel_id, id_of
+from tidings.client.calls import Call, Page, Validity, id_of
 from tidings.client.connection import Connection
 from tidings.client.responses import (
     Backtest,
@@ -216,23 +216,23 @@ class AsyncClient(Connection):
         """Changes what is not None. A schedule replaces all of the one before; "never" as `muted_until` ends a mute."""
         ids = None if subscriptions is None else [id_of(each) for each in subscriptions]
         changes = {"title": title, "schedule": schedule, "subscriptions": ids}
-        return await self._do(channel_calls.change(channel_id(channel), changes, muted_until))
+        return await self._do(channel_calls.change(id_of(channel), changes, muted_until))
 
     async def join_channel(self, channel: Channel | str, subscription: Subscription | str) -> Channel:
         """Adds a subscription to a channel, from its next notification on."""
-        return await self._do(channel_calls.join(channel_id(channel), id_of(subscription)))
+        return await self._do(channel_calls.join(id_of(channel), id_of(subscription)))
 
     async def leave_channel(self, channel: Channel | str, subscription: Subscription | str) -> Channel:
         """Removes a subscription from a channel; what waits of it is still sent."""
-        return await self._do(channel_calls.leave(channel_id(channel), id_of(subscription)))
+        return await self._do(channel_calls.leave(id_of(channel), id_of(subscription)))
 
     async def end_channel(self, channel: Channel | str) -> None:
         """Ends a channel for good; its subscriptions stay."""
-        await self._do(channel_calls.end(channel_id(channel)))
+        await self._do(channel_calls.end(id_of(channel)))
 
     async def test_channel(self, channel: Channel | str) -> Mapping[str, Any]:
         """Sends a test message now: whether it was delivered, or the error."""
-        return await self._do(channel_calls.test(channel_id(channel)))
+        return await self._do(channel_calls.test(id_of(channel)))
 
     # Notifications
 

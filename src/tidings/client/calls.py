@@ -122,12 +122,8 @@ def may_pass(error: ServiceError) -> bool:
     return error.status in (None, 429, 502, 503, 504)
 
 
-def id_of(subscription: Subscription | str) -> str:
-    return subscription if isinstance(subscription, str) else subscription.id
-
-
-def channel_id(channel: Channel | str) -> str:
-    return channel if isinstance(channel, str) else channel.id
+def id_of(given: Subscription | Channel | str) -> str:
+    return given if isinstance(given, str) else given.id
 
 
 # Subscriptions

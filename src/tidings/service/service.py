@@ -18,7 +18,6 @@ from typing import Any, Protocol
 
 from tidings.engine.engine import Engine
 from tidings.feeds.addresses import AsyncGuard
-from tidings.feeds.fetch import FeedResult
 from tidings.model.event import Event
 from tidings.service.delivery import sse
 from tidings.service.delivery.binding_types import BindingTypes
@@ -169,31 +168,22 @@ class Service:
             self.registry,
             self.log_writer,
             settings,
-            on_look=self._looked,
-            pushed=self._pushed_feeds,
+            on_look=lambda results: self.websub_subscriber.wake(),
+            pushed=lambda: self.websub_subscriber.pushed(),
         )
-        self.websub_subscriber = Subscriber(self.registry, settings, self.feed_poller.fetch_now, clock=clock)
+        self.websub_subscriber: Subscriber = Subscriber(
+            self.registry, settings, self.feed_poller.fetch_now, clock=clock
+        )
         self.websub_callbacks = Callbacks(
             self.websub_subscriber,
-            self._append,
             self.feed_poller,
             settings.max_body,
             count=self.metrics.websub.pushed,
             clock=clock,
         )
-
         self.metrics.websub.watch(
             lambda: self.hub_subscriptions.count(clock()), lambda: len(self.websub_subscriber.pushed())
         )
-
-    def _looked(self, results: list[FeedResult]) -> None:
-        self.websub_subscriber.wake()
-
-    def _pushed_feeds(self) -> set[str]:
-        return self.websub_subscriber.pushed()
-
-    def _append(self, events: list[Event]) -> None:
-        self.log_writer.accept(events)
 
     def _assemble_subscriptions(self) -> None:
         """What subscriptions mean, the index of them, and their changes."""

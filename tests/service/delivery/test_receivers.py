@@ -66,7 +66,7 @@ def run(coroutine: Coroutine[Any, Any, None]) -> None:
 
 
 async def post(receivers: Receivers, url: str) -> Answer:
-    return await receivers.post(url, {"Content-Type": "application/json"}, b"{}")
+    return await receivers.request("POST", url, {"Content-Type": "application/json"}, b"{}")
 
 
 def test_a_connection_is_used_again() -> None:

@@ -102,7 +102,7 @@ def test_a_name_that_leads_elsewhere_the_second_time(inside: int) -> None:
     async def post() -> None:
         receivers = Receivers(AsyncGuard(resolve=lambda host, port: ["127.0.0.1"]))
         with pytest.raises(AddressRefused):
-            await receivers.post(url, {}, b"")
+            await receivers.request("POST", url, {}, b"")
 
     asyncio.run(post())
     assert Inside.asked == []

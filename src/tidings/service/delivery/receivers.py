@@ -50,10 +50,6 @@ class Receivers:
         self._waiting: defaultdict[tuple[str, int, bool], list[_Connection]] = defaultdict(list)
         self._count = 0
 
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
-        """Posts a body and returns the answer, as `request` does."""
-        return await self.request("POST", url, headers, body)
-
     async def request(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
         """Sends a body and returns the answer. OSError, AddressRefused or httpx.InvalidURL if there is none; the caller
         sets the timeout. A request that an old connection did not answer because it was closed is sent once more."""

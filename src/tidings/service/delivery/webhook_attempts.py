@@ -113,7 +113,7 @@ async def request(
 ) -> tuple[Outcome, Answer | None]:
     """Sends a body to an address; the answer is None if there was none."""
     answer = await answer_or_failure(receivers.request(method, url, headers, body), timeout)
-    return (answer, None) if isinstance(answer, Outcome) else (outcome_of(answer, now), answer)
+    return (answer, None) if isinstance(answer, Outcome) else (_outcome(answer, now), answer)
 
 
 async def answer_or_failure(asking: Awaitable[Answer], timeout: float) -> Answer | Outcome:
@@ -145,8 +145,7 @@ def _plain(id: str) -> bool:
     return len(id) <= 200 and id.isascii() and all(letter.isalnum() or letter in "_-:" for letter in id)
 
 
-def outcome_of(answer: Answer, now: float) -> Outcome:
-    """The outcome of a post that was answered."""
+def _outcome(answer: Answer, now: float) -> Outcome:
     code = answer.status
     if 200 <= code < 300:
         return Outcome(DELIVERED, status=code)

@@ -141,7 +141,7 @@ class FeedPoller:
         """Fetches due feeds until it is stopped, or an error occurs that is not of a feed."""
         client = guarded_client(self._settings.allowed)
         with Fetcher(
-            self._append,
+            self.append,
             self._path,
             client,
             clock=self._clock,
@@ -166,5 +166,5 @@ class FeedPoller:
                 due = fetcher.due_in()
                 self._wake.wait(LONGEST_WAIT if due is None else min(due, LONGEST_WAIT))
 
-    def _append(self, events: list[Event]) -> None:
+    def append(self, events: list[Event]) -> None:
         self._log_writer.accept(events)

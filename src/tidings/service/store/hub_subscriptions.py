@@ -36,10 +36,10 @@ class HubSubscriptions:
         with self._database.writing() as connection:
             connection.execute(statement.on_conflict_do_update(index_elements=["id"], set_=renewed))
 
-    def remove(self, *ids: str) -> None:
+    def remove(self, id: str) -> None:
         kept = tables.hub_subscriptions
         with self._database.writing() as connection:
-            connection.execute(delete(kept).where(kept.c.id.in_(ids)))
+            connection.execute(delete(kept).where(kept.c.id == id))
 
     def find(self, id: str, now: float) -> HubSubscription | None:
         found = self._all(tables.hub_subscriptions.c.id == id, now)
@@ -72,7 +72,9 @@ class HubSubscriptions:
         kept = tables.hub_subscriptions
         statement = update(kept).where(kept.c.id == bindparam("old_id"))
         statement = statement.values({name: bindparam(f"new_{name}") for name in _MOVED})
-        rows = [{"old_id": one.id} | {f"new_{name}": getattr(one, name) for name in _MOVED} for one in moved]
+        rows = [
+            {"old_id": each.id} | {f"new_{name}": getattr(each, name) for name in _MOVED} for each in moved
+        ]
         if rows:
             with self._database.writing() as connection:
                 connection.execute(statement, rows)

@@ -20,7 +20,6 @@ from tidings.feeds.fetch import take_new
 from tidings.feeds.push_states import Push, PushState
 from tidings.feeds.read import read_feed
 from tidings.feeds.states import FeedStates
-from tidings.model.event import Event
 from tidings.service.ingest.feed_poller import FeedPoller
 from tidings.service.websub.signatures import is_signed
 from tidings.service.websub.subscriber import LEASE, Subscriber
@@ -48,14 +47,13 @@ class Callbacks:
     def __init__(
         self,
         subscriber: Subscriber,
-        append: Callable[[list[Event]], None],
         poller: FeedPoller,
         max_bytes: int,
         *,
         count: Callable[[str], None] = lambda outcome: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._subscriber, self._append = subscriber, append
+        self._subscriber, self._append = subscriber, poller.append
         self._fetch_now, self._recording = poller.fetch_now, poller.recording
         self._max_bytes, self._count, self._clock = max_bytes, count, clock
         self._queue: SimpleQueue[_Document | None] = SimpleQueue()

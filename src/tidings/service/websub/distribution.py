@@ -20,14 +20,7 @@ from functools import partial
 from tidings.service.delivery.feed_documents import FeedDocuments, FeedUpdate, Topic
 from tidings.service.delivery.receivers import Receivers
 from tidings.service.delivery.retries import pause
-from tidings.service.delivery.webhook_attempts import (
-    DELIVERED,
-    GONE,
-    TIMEOUT,
-    Outcome,
-    answer_or_failure,
-    outcome_of,
-)
+from tidings.service.delivery.webhook_attempts import DELIVERED, GONE, Outcome, request
 from tidings.service.model import HubSubscription
 from tidings.service.store.hub_subscriptions import HubSubscriptions
 from tidings.service.websub.signatures import sign
@@ -211,9 +204,10 @@ class Distribution:
         }
         if subscriber.secret is not None:
             headers["X-Hub-Signature"] = sign(subscriber.secret, feed.body)
-        posting = self._receivers.post(subscriber.callback, headers, feed.body)
-        answer = await answer_or_failure(posting, TIMEOUT)
-        return answer if isinstance(answer, Outcome) else outcome_of(answer, self._clock())
+        outcome, _ = await request(
+            self._receivers, "POST", subscriber.callback, headers, feed.body, now=self._clock()
+        )
+        return outcome
 
     async def _next(
         self, subscriber: HubSubscription, update: FeedUpdate, outcome: Outcome

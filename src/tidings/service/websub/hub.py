@@ -237,7 +237,7 @@ class WebSubHub:
         self._pushed |= {subscriber.subscription for subscriber in kept}
         oldest = min((subscriber.cursor for subscriber in kept), default=0)
         _, news = await asyncio.to_thread(self._mailbox.news, oldest) if kept else (0, {})
-        self._distribution.wake(one for one in kept if news.get(one.subscription, 0) > one.cursor)
+        self._distribution.wake(each for each in kept if news.get(each.subscription, 0) > each.cursor)
 
     async def _sweep(self) -> None:
         """Ends leases, and denies feeds that are gone."""

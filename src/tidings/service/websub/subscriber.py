@@ -99,8 +99,11 @@ class Subscriber:
         except (TidingsError, sqlite3.Error) as error:
             log.warning("the subscriptions at hubs cannot be read: %s", error)
             return found
-        for url in urls:
-            mine = [push for push in pushes if push.url == url and push.state is not PushState.ENDING]
+        of: dict[str, list[Push]] = {url: [] for url in urls}
+        for push in pushes:
+            if push.state is not PushState.ENDING:
+                of[push.url].append(push)
+        for url, mine in of.items():
             active = [push for push in mine if push.state is PushState.ACTIVE and push.until > now]
             if active:
                 found[url] = PushHealth(active[-1].hub, active[-1].until, active[-1].pushed)
