@@ -13,7 +13,7 @@ from tests.service.store.batches import batch, notification_row
 from tests.service.store.conftest import Stores
 from tidings.service.model import Channel, ChannelState
 from tidings.service.settings import Settings
-from tidings.service.store.channel_messages import ChannelMessages, Settled
+from tidings.service.store.channel_messages import ChannelMessages, Lane, Settled
 from tidings.service.store.channels import ChannelStore, TooManyChannels
 from tidings.service.store.database import open_database, open_mailbox
 
@@ -96,7 +96,9 @@ def test_messages_are_ranges_that_touch(made: Told) -> None:
     made.messages.settle([Settled(first, failed, NOW, NOW + 9)])
     assert made.messages.to_send(NOW, 10) == []
     (again,) = made.messages.to_send(NOW + 9, 10)
-    assert (again.id, again.failing_since, again.channel.failures) == (first.id, NOW, 1)
+    assert (again.id, again.channel.failures) == (first.id, 1)
+    assert made.messages.to_send(NOW + 9, 10, [Lane(again.channel.kind, False)]) == [again]
+    assert made.messages.to_send(NOW + 9, 10, [Lane(again.channel.kind, True)]) == []
     assert [each.subscription for each in made.messages.contents([again], 5)[0].first] == ["s"]
     made.messages.settle([Settled(again, replace(again.channel, sent=(NOW,), failures=0), NOW)])
     assert made.messages.seal(due, NOW, 10) == 1
