@@ -46,14 +46,10 @@ def deliver(request: HttpRequest) -> HttpResponse:
     if visitor is None:
         return _answer("There is no such channel.", 410)
     try:
-        Webhook(visitor.secret).verify(body, dict(request.headers.items()) | _lower(request))
+        Webhook(visitor.secret).verify(body, dict(request.headers))
     except WebhookVerificationError:
         return _answer("The signature is wrong.", 401)
     return _mail_once(visitor, message, data)
-
-
-def _lower(request: HttpRequest) -> dict[str, str]:
-    return {name.lower(): value for name, value in request.headers.items()}
 
 
 def _mail_once(visitor: Visitor, message: str, data: Mapping[str, Any]) -> HttpResponse:

@@ -160,6 +160,17 @@ def test_a_subscription_that_has_ended_keeps_no_other_from_joining(near: Served,
         client.end_channel(channel)
 
 
+def test_a_subscription_that_may_be_renewed_can_join(near: Served, receiver: Receiver) -> None:
+    with Client(near.url) as client:
+        subscription = client.subscribe("WHERE topic = 'renewed'")
+        registry = near.service.registry
+        registry.expire(registry.find_many([subscription.id]))
+        assert client.subscription(subscription.id).state == "expired"
+        channel = client.add_channel("webhook", receiver.url, subscriptions=[subscription])
+        assert channel.subscriptions == [subscription.id]
+        client.end_channel(channel)
+
+
 def test_the_asynchronous_client_does_all_of_it(near: Served, receiver: Receiver) -> None:
     async def run() -> None:
         async with AsyncClient(near.url) as client:

@@ -18,7 +18,7 @@ from tidings.service.delivery.channels.schedule import Schedule
 from tidings.service.delivery.channels.sending import Sender, due_at
 from tidings.service.delivery.channels.transports import CONFIRMED, Transports
 from tidings.service.delivery.webhook_attempts import Outcome
-from tidings.service.model import LIVING, Channel, ChannelState, Principal, Role
+from tidings.service.model import Channel, ChannelState, Principal, Role, State
 from tidings.service.owners import HEADER, UserError, is_of_all_users, owns, user_of
 from tidings.service.store.channel_messages import ChannelMessages
 from tidings.service.store.channels import ChannelStore
@@ -260,7 +260,7 @@ class Channels:
         return channel
 
     def _own(self, owner: str, ids: Sequence[str], there: Sequence[str] = ()) -> list[str]:
-        """The ids of subscriptions of an owner; ChannelError names one that is not. Those that are there may have ended."""
+        """The ids of subscriptions of an owner; ChannelError names one that is not. Those that are there may have been cancelled."""
         wanted = list(dict.fromkeys(ids))
         if len(wanted) > MOST_SUBSCRIPTIONS:
             raise ChannelError(
@@ -269,7 +269,7 @@ class Channels:
         found = {
             each.id
             for each in self._registry.find_many(wanted)
-            if each.owner == owner and each.state in LIVING
+            if each.owner == owner and each.state is not State.CANCELLED
         }.union(there)
         for id in wanted:
             if id not in found:
