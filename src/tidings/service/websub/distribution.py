@@ -13,7 +13,7 @@ import random
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -65,7 +65,7 @@ class Distribution:
         self._rendered: OrderedDict[tuple[Topic, int], asyncio.Task[FeedUpdate | None]] = OrderedDict()
         self._hosts: dict[str, _Host] = {}
         self._working, self._failing = asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(AT_ONCE)
-        self._stopping = False
+        self._stopping = asyncio.Event()
 
     def wake(self, subscribers: Iterable[HubSubscription]) -> None:
         """Pushes to these if there is something that they do not have. A feed that was rendered before may lack it."""
@@ -75,7 +75,7 @@ class Distribution:
             if topic in changed:
                 del self._rendered[topic, after]
         for subscriber in subscribers:
-            if self._stopping:
+            if self._stopping.is_set():
                 return
             id = subscriber.id
             if id in self._lanes:
@@ -101,7 +101,7 @@ class Distribution:
 
     async def stop(self, grace: float) -> None:
         """Lets posts under way end."""
-        self._stopping = True
+        self._stopping.set()
         lanes = list(self._lanes.values())
         if lanes:
             await asyncio.wait(lanes, timeout=grace)
@@ -134,7 +134,7 @@ class Distribution:
 
     async def _run(self, subscriber: HubSubscription) -> None:
         is_fresh = True
-        while not self._stopping:
+        while not self._stopping.is_set():
             self._woken.discard(subscriber.id)
             try:
                 subscriber, may_be_more = await self._push(subscriber, is_fresh)
@@ -155,7 +155,7 @@ class Distribution:
             if read is None:
                 return subscriber, False
             subscriber = self._as_moved(read)
-        if self._stopping or subscriber.until <= self._clock():
+        if self._stopping.is_set() or subscriber.until <= self._clock():
             return subscriber, False
         async with self.slot(subscriber.host, failing=subscriber.failures > 0):
             update = await self._update(Topic(subscriber.key, subscriber.format), subscriber.cursor)
@@ -172,10 +172,10 @@ class Distribution:
         return subscriber, update.more or subscriber.failures > 0
 
     async def _wait(self, seconds: float) -> None:
-        """In steps, so that a stop is not waited for."""
-        until = self._clock() + seconds
-        while not self._stopping and (left := until - self._clock()) > 0:
-            await asyncio.sleep(min(left, 0.25))
+        """Ends early if there is a stop."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(max(seconds, 0.0)):
+                await self._stopping.wait()
 
     async def _update(self, topic: Topic, after: int) -> FeedUpdate | None:
         rendering = self._rendered.get((topic, after))
