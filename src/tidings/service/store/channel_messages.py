@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Connection, Row, bindparam, delete, exists, func, select, update
+from sqlalchemy import Connection, Row, Select, bindparam, delete, exists, func, select, update
 
 from tidings.service.model import Channel, ChannelState, NotificationKind, QueuedMessage, StoredNotification
 from tidings.service.store import tables
@@ -82,7 +82,7 @@ _DUE_TO_SEAL: Final = (
     .order_by(_message.next_try)
     .limit(bindparam("most"))
 )
-_DUE_TO_SEND: Final = (
+_DUE_TO_SEND: Final[Select[Any]] = (
     select(*CHANNEL, _message.kind, _message.after_number, _message.until_number, _message.due)
     .join(tables.channels, _channel.id == _message.channel)
     .where(_message.until_number.is_not(None), _message.next_try <= bindparam("now"))
@@ -217,7 +217,8 @@ class ChannelMessages:
     # --- sending
 
     def to_send(self, now: float, most: int, without: Iterable[Lane] = ()) -> list[QueuedMessage]:
-        """The messages that are sealed and may be tried now, those first that have waited longest."""
+        """The messages that are sealed and may be tried now, those first that have waited longest; not those of the lanes
+        `without`."""
         query = _DUE_TO_SEND
         for lane in without:
             is_failing = _channel.failures > 0 if lane.is_failing else _channel.failures == 0
