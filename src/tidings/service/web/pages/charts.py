@@ -58,18 +58,18 @@ def day_bars(title: str, days: Sequence[tuple[str, int]]) -> Markup:
     tall, floor, named = _HEIGHT - _TOP - _BOTTOM, _HEIGHT - _BOTTOM, max(1, math.ceil(len(days) / 8))
     parts = [_levels(top)]
     named_days = [(date.fromisoformat(day), count) for day, count in days]
-    for place, (day, count) in enumerate(named_days):
-        x, high = _LEFT + wide * place, tall * count / top
+    for column, (day, count) in enumerate(named_days):
+        x, high = _LEFT + wide * column, tall * count / top
         if count:
             bar = '<rect class="bar" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" rx="1.5"/>'
             parts.append(
                 Markup(bar).format(x + 0.1 * wide, floor - max(1.0, high), 0.8 * wide, max(1.0, high))
             )
-        if place % named == 0:
+        if column % named == 0:
             label = '<text x="{:.1f}" y="{}" text-anchor="middle">{:%-d %b}</text>'
             parts.append(Markup(label).format(x + wide / 2, _HEIGHT - 6, day))
-    for place, (day, count) in enumerate(named_days):  # above all bars
-        parts.append(_strip(place, len(days), f"{day:%a %-d %b}: {count:,}"))
+    for column, (day, count) in enumerate(named_days):  # above all bars
+        parts.append(_strip(column, len(days), f"{day:%a %-d %b}: {count:,}"))
     total = sum(count for _, count in days)
     svg = '<svg class="chart days" viewBox="0 0 {} {}" role="img" aria-label="{}: {:,} in {} days, at most {:,} in one">{}</svg>'
     most = max((count for _, count in days), default=0)
@@ -90,8 +90,8 @@ def moments(start: float, seconds: float, count: int) -> list[str]:
     """The time of day at which each of `count` values begins, in UTC."""
     form = "%H:%M:%S" if seconds <= 3_600 * 0.5 else "%H:%M"
     return [
-        datetime.fromtimestamp(start + seconds * place / max(1, count), UTC).strftime(form)
-        for place in range(count)
+        datetime.fromtimestamp(start + seconds * column / max(1, count), UTC).strftime(form)
+        for column in range(count)
     ]
 
 
@@ -145,23 +145,23 @@ def _moments(series: Mapping[str, Values], start: float, seconds: float, unit: s
     """For each moment a strip that shows its values while the pointer is on it."""
     count = max(map(len, series.values()), default=0)
     parts = []
-    for place, moment in enumerate(moments(start, seconds, count)):
+    for column, moment in enumerate(moments(start, seconds, count)):
         values = ", ".join(
-            f"{name} {figure(values[place])}{unit if values[place] is not None else ''}"
+            f"{name} {figure(values[column])}{unit if values[column] is not None else ''}"
             for name, values in series.items()
         )
-        parts.append(_strip(place, count, f"{moment} UTC: {values}"))
+        parts.append(_strip(column, count, f"{moment} UTC: {values}"))
     return Markup("").join(parts)
 
 
-def _strip(place: int, count: int, words: str) -> Markup:
+def _strip(column: int, count: int, words: str) -> Markup:
     """One of `count` strips, which shows words while the pointer is on it."""
     strip = (
         '<g class="moment"><rect x="{:.1f}" y="{}" width="{:.1f}" height="{}"/>'
         '<text x="{:.1f}" y="{}" text-anchor="{}">{}</text></g>'
     )
     wide = (_WIDTH - _LEFT - _RIGHT) / max(1, count)
-    x, left = _LEFT + wide * place, place < count / 2
+    x, left = _LEFT + wide * column, column < count / 2
     aside, anchor = (x + wide + 4, "start") if left else (x - 4, "end")
     return Markup(strip).format(x, _TOP, wide, _HEIGHT - _TOP - _BOTTOM, aside, _TOP + 14, anchor, words)
 
