@@ -299,6 +299,19 @@ def test_explain_shows_what_held_and_what_did_not(questions, tmp_path):
     assert "✗ ?p < 200   does not hold for ?p = 900" in result.stdout
 
 
+def test_explain_needs_no_id_for_one_subscription(questions, offer, tmp_path):
+    one = tidings("explain", "-s", "WHERE (?item, rss:title, ?t)", offer)
+    assert one.exit_code == 0
+    assert "subscription: match" in one.stdout
+    file = tmp_path / "one.txt"
+    file.write_text("titles: WHERE (?item, rss:title, ?t)\n")
+    assert "titles: match" in tidings("explain", "-s", file, offer).stdout
+    several = tidings("explain", "-s", questions, offer)
+    assert several.exit_code == 2
+    assert "name the subscription to explain by --id; " in several.stderr
+    assert "'cheap bicycles'" in several.stderr
+
+
 def test_explain_tells_an_unknown_id(questions, offer):
     result = tidings("explain", "-s", questions, "--id", "cheap", offer)
     assert result.exit_code == 1

@@ -26,7 +26,7 @@ _MARKS = {"✓": "green", "✗": "bold red", "·": "dim", "?": "bold yellow"}
 @click.command()
 @options.subscriptions
 @options.patterns
-@click.option("--id", "-i", required=True, metavar="ID", help="The subscription to explain.")
+@click.option("--id", "-i", metavar="ID", help="The subscription to explain; needed if there are several.")
 @click.option(
     "--event",
     "wanted",
@@ -42,7 +42,7 @@ _MARKS = {"✓": "green", "✗": "bold red", "·": "dim", "?": "bold yellow"}
 def explain(
     subscriptions: Path | str,
     patterns: str | None,
-    id: str,
+    id: str | None,
     wanted: str | None,
     event: str,
     taxonomy: Path | None,
@@ -65,6 +65,7 @@ def explain(
     \b
     Examples:
       tidings explain -s subscriptions.txt -i goals news.atom
+      tidings explain -s "WHERE topic = 'sport'" events.ndjson
       tidings explain -s subscriptions.txt -i goals --event 3 news.atom
       tidings explain -s subscriptions.txt -i goals --event 'late goal' news.atom
       tidings explain -s subscriptions.txt --tables tables.toml -i liked --event u2 changes.ndjson
@@ -93,6 +94,8 @@ def explain(
         tables=tables,
         entries=entries,
     )
+    if id is None:
+        id = _only([entry.id for entry in entries if entry.id in engine], subscriptions)
     engine.text(id)  # an unknown id is an error before anything is printed
     items: Iterable[tuple[str, Event]] = (
         (path, item)
@@ -127,6 +130,17 @@ def explain(
     if not patterns:  # rules have no text of their own
         explained = [entry for entry in entries if entry.id == id]
         warn_of_mistakes(str(subscriptions), explained, engine, attributes)
+
+
+def _only(ids: Sequence[str], path: Path | str) -> str:
+    """The one subscription of a file or a text. Those of an index are not listed."""
+    if len(ids) == 1:
+        return ids[0]
+    shown = ", ".join(repr(id) for id in ids[:_NAMED])
+    more = f" and {len(ids) - _NAMED:,} more" if len(ids) > _NAMED else ""
+    raise click.UsageError(
+        "name the subscription to explain by --id" + (f"; {path} has {shown}{more}" if ids else "")
+    )
 
 
 def _chosen(items: Sequence[Event], wanted: str, path: str) -> set[int]:
