@@ -116,6 +116,18 @@ def test_a_wrong_cell_is_told_with_its_row(tmp_path: Path) -> None:
         read_network(tmp_path / "edges.csv")
 
 
+def test_a_misspelled_column_is_told(tmp_path: Path) -> None:
+    (tmp_path / "edges.csv").write_text("source,target\np,q\n")
+    for name, meant in (("overlapp", "overlap"), ("Subset:tags", "subset"), ("super-set", "superset")):
+        (tmp_path / "nodes.csv").write_text(f"id,{name}\np,\nq,a\n")
+        with pytest.raises(
+            NetworkError, match=f"has a column '{name}'; a column of labels is called {meant}"
+        ):
+            read_network(tmp_path)
+    (tmp_path / "nodes.csv").write_text("id,note,owner,set\np,,,\nq,a,b,c\n")
+    assert len(read_network(tmp_path)) == 2
+
+
 def test_the_engine_and_the_command_line_match_by_labels(tmp_path: Path) -> None:
     folder = in_csv(tmp_path, "overlap")
     engine = Engine(networks={"net": read_network(folder)})

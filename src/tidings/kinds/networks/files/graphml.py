@@ -17,7 +17,7 @@ from lxml import etree
 from tidings.errors import EventError
 from tidings.formats.documents import safe_xml
 from tidings.kinds.networks.faults import NetworkError
-from tidings.kinds.networks.files.label_columns import label_columns
+from tidings.kinds.networks.files.label_columns import label_columns, refuse_misspelled
 from tidings.kinds.networks.files.sources import LocatedTable
 
 MAX_GRAPHML = 256 * 1024 * 1024
@@ -91,6 +91,7 @@ class _Graph:
 
     def _key(self, element: Any) -> None:
         name = element.get("attr.name") or element.get("id")
+        refuse_misspelled([name or ""], self._path)
         if name not in _DATA and not label_columns([name or ""]):
             return
         for kind in ("node", "edge") if element.get("for") in (None, "all") else (element.get("for"),):

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tidings.errors import nearest
 from tidings.kinds.networks.faults import NetworkError
 from tidings.kinds.networks.labels import MATCHES, labels_condition
 from tidings.language.printer import condition_text
@@ -25,6 +26,16 @@ _DEFAULT = "labels"
 def label_columns(names: Iterable[str]) -> tuple[str, ...]:
     """Those of these columns that have labels."""
     return tuple(name for name in names if _COLUMN.fullmatch(name))
+
+
+def refuse_misspelled(names: Iterable[str], path: object) -> None:
+    """A column such as `overlapp` would be left out as any other, and every event accepted."""
+    for name in names:
+        near = nearest(name.partition(":")[0].strip().casefold(), MATCHES[1:], likeness=0.8)
+        if near is not None and not _COLUMN.fullmatch(name):
+            raise NetworkError(
+                f"{path} has a column {name!r}; a column of labels is called {near}, or {near}:topics if it asks for the attribute topics"
+            )
 
 
 def with_expressions(table: pa.Table, location: Callable[[int], str]) -> pa.Table:

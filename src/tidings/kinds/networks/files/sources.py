@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.errors import TidingsError, check_columns, nearest
 from tidings.kinds.networks.faults import NetworkError
-from tidings.kinds.networks.files.label_columns import label_columns, with_expressions
+from tidings.kinds.networks.files.label_columns import label_columns, refuse_misspelled, with_expressions
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -212,6 +212,7 @@ def _checked(path: Path, table: pa.Table, columns: tuple[str, ...], needed: tupl
 
 def _check_columns(path: Path, names: list[str], needed: tuple[str, ...]) -> None:
     check_columns(names, f"{path} has", NetworkError)
+    refuse_misspelled(names, path)
     for name in needed:
         if name not in names:
             near = nearest(name, names, likeness=0.5)
