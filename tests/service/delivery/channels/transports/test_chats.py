@@ -223,6 +223,13 @@ def test_wrong_addresses_and_inside_ones_are_refused(kind: type[Ntfy] | type[Mat
     assert transport.address(f"https://Chat.example.org/{name}") == f"https://chat.example.org/{name}"
 
 
+def test_an_address_without_a_topic_is_told_so() -> None:
+    transport = Ntfy(ChatServers(Receivers(AsyncGuard())))
+    for address in ("https://ntfy.sh", "https://ntfy.sh/"):
+        with pytest.raises(TidingsError, match="has no topic of ntfy"):
+            transport.address(address)
+
+
 @pytest.mark.parametrize(
     "room",
     [

@@ -40,9 +40,9 @@ class ChatServers:
             parts = urlsplit(given, allow_fragments=False)
         except ValueError:
             parts = SplitResult("", "", "", "", "")
-        if "@" in parts.netloc or "?" in given or len(parts.path) < 2 or not parts.netloc.isascii():
+        if "@" in parts.netloc or "?" in given or not parts.netloc.isascii():
             raise AddressRefused(
-                f"{given[:200]!r} does not name it; give an address like {example}, and nothing more"
+                f"{given[:200]!r} has a user, a ? or a server beyond ASCII; give an address like {example}, and nothing more"
             )
         return parts
 
