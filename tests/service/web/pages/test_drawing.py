@@ -8,7 +8,16 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tidings.service.web.pages.charts import chart, nice, spark
-from tidings.service.web.pages.wording import ago, clock_time, coloured, duration, figure, relative, size
+from tidings.service.web.pages.wording import (
+    ago,
+    clock_time,
+    coloured,
+    duration,
+    figure,
+    past,
+    relative,
+    size,
+)
 
 NOW = datetime(2026, 11, 16, 10, 0, tzinfo=UTC)
 
@@ -28,6 +37,13 @@ NOW = datetime(2026, 11, 16, 10, 0, tzinfo=UTC)
 )
 def test_relative_times(seconds: float, words: str) -> None:
     assert relative(NOW + timedelta(seconds=seconds), NOW) == words
+
+
+def test_the_past_is_named_in_words() -> None:
+    hours = (0.1, 1.4, 2, 35, 36, 240)
+    assert [past(3_600 * each) for each in hours] == [
+        "last hour", "last hour", "last 2 hours", "last 35 hours", "last 2 days", "last 10 days"
+    ]  # fmt: skip
 
 
 def test_a_time_keeps_its_absolute_form() -> None:

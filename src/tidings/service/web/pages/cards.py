@@ -23,6 +23,7 @@ from tidings.service.subscriptions.lifecycle import title_of_text
 from tidings.service.subscriptions.preview import Reason, Trial
 from tidings.service.web.api import responses
 from tidings.service.web.api.models import MOST_ROWS
+from tidings.service.web.pages.wording import past
 
 _FEEDS = (("RSS 1.0", "rss1"), ("RSS 2.0", "rss2"), ("Atom", "atom"), ("JSON Feed", "json_feed"))
 _EXCERPT = 200  # characters of a summary in the line of a notification
@@ -156,9 +157,8 @@ def backtest_card(backtest: Backtest) -> dict[str, Any]:
         return f"{datetime.fromtimestamp(at, zone):%a %-d %b, %H:%M}"
 
     items = [match for match in found.matches if not last or match.at <= last[0].due]
-    span = (found.until - found.since) / DAY
     card["report"] = {
-        "span": f"last {span:.0f} days" if span >= 1.5 else f"last {max(1.0, 24 * span):.0f} hours",
+        "span": past(found.until - found.since),
         "zone": found.zone,
         "events": found.events,
         "matched": found.matched,

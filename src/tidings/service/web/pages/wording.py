@@ -29,6 +29,14 @@ def span(seconds: float) -> str:
     return f"{count} second{'s' * (count != 1)}"
 
 
+def past(seconds: float) -> str:
+    """ "last 10 days", "last 5 hours", "last hour"."""
+    hours = max(1, round(seconds / 3_600))
+    if hours >= 36:
+        return f"last {hours / 24:.0f} days"
+    return f"last {hours} hours" if hours > 1 else "last hour"
+
+
 def relative(at: datetime, now: datetime) -> str:
     """ "3 minutes ago", "in 2 days"."""
     seconds = (at - now).total_seconds()
