@@ -60,6 +60,7 @@ def test_a_channel_is_added_changed_muted_and_ended_by_forms(guarded: Served, vi
     assert shown["subscriptions"] == [subscription]
     muted = form(visitor, path, f"{path}/mute", seconds="3600")
     assert "Muted until" in muted.text
+    assert '<p class="crumb"><a href="/channels">Channels</a></p>' in muted.text
     saved = form(visitor, path, path, title="Now", often="", quiet_from="22:00", quiet_to="07:00", zone="UTC")
     assert "At once; none from 22:00 to 07:00 (UTC)." in saved.text
     assert "Muted until" in saved.text
@@ -75,6 +76,26 @@ def test_a_channel_is_added_changed_muted_and_ended_by_forms(guarded: Served, vi
     ended = form(visitor, path, f"{path}/end")
     assert ended.url.path == "/channels"
     assert "There is no channel yet." in ended.text
+
+
+def test_only_what_a_channel_may_have_is_offered(guarded: Served, visitor: httpx.Client) -> None:
+    log_in(visitor, guarded, Role.SUBSCRIBER)
+    ids = []
+    for title in ("One", "Two", "Gone"):
+        text = {"text": "WHERE topic = 'x'", "title": title}
+        ids.append(form(visitor, "/subscriptions/new", "/subscriptions", **text).url.path.rpartition("/")[2])
+    form(visitor, f"/subscriptions/{ids[2]}", f"/subscriptions/{ids[2]}/cancel")
+    path = form(visitor, "/channels", "/channels", kind="webhook", address=HOOK, subscription=ids[0]).url.path
+
+    def offered(client: httpx.Client, page: str) -> list[str]:
+        return [id for id in ids if f'<option value="{id}"' in client.get(page).text]
+
+    assert offered(visitor, "/channels") == ids[:2]
+    assert offered(visitor, path) == ids[1:2]
+    with httpx.Client(base_url=guarded.url, headers=HTML, timeout=20) as admin:
+        log_in(admin, guarded, Role.ADMIN)
+        assert offered(admin, path) == ids[1:2]  # those of the channel's owner
+        assert offered(admin, "/channels") == []
 
 
 def test_what_is_refused_keeps_what_was_typed(guarded: Served, visitor: httpx.Client) -> None:

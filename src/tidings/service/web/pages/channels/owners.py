@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from starlette.concurrency import run_in_threadpool
@@ -15,7 +15,7 @@ from tidings.errors import TidingsError
 from tidings.service.delivery.channels.channels import ChannelView, NewChannel
 from tidings.service.delivery.channels.composing import schedule_of
 from tidings.service.delivery.channels.schedule import DAYS, zones
-from tidings.service.model import Role
+from tidings.service.model import LIVING, Role
 from tidings.service.subscriptions.access_control import NotFound, Unauthorized
 from tidings.service.web.api.callers import Caller
 from tidings.service.web.api.channels.routes import Id, channel_model, send_test
@@ -25,6 +25,9 @@ from tidings.service.web.pages.channels import schedule_form
 from tidings.service.web.pages.rendering import render, sent_to
 from tidings.service.web.pages.visitor import Form, Visiting, text_of
 from tidings.service.web.problems import Problem, problem_of
+
+if TYPE_CHECKING:
+    from tidings.service.service import Service
 
 pages = APIRouter()
 
@@ -202,7 +205,7 @@ def _show_all(
         problem=problem,
         kinds=[(kind, NAMES.get(kind, kind)) for kind in service.channels.kinds],
         typed={**schedule_form.EMPTY, **dict.fromkeys(_TYPED, ""), **(typed or {})},
-        choices=service.lifecycle.titles(visitor, limit=CHOICES),
+        choices=_offered(service, visitor.token),
         **_choices(),
     )
 
@@ -212,7 +215,7 @@ def _show(request: Request, visiting: Caller, id: str, *, status: int = 200, pro
     channel = service.channels.find(visitor, id)
     shown = card(service.channels.views([channel])[0], service.clock())
     titles = {each.id: each.title for each in service.registry.find_many(shown["subscriptions"])}
-    choices = service.lifecycle.titles(visitor, limit=CHOICES)
+    choices = _offered(service, channel.owner)
     secrets = flash_secret.read_secrets(request) if not problem else {}
     response = render(
         request,
@@ -232,6 +235,13 @@ def _show(request: Request, visiting: Caller, id: str, *, status: int = 200, pro
     if secrets:
         flash_secret.clear_secrets(response, service.settings, f"/channels/{id}")
     return response
+
+
+def _offered(service: Service, owner: str) -> dict[str, str]:
+    """The ids and titles of those subscriptions that a channel of this owner may have."""
+    titles = service.registry.titles(owner=owner, limit=CHOICES)
+    living = {each.id for each in service.registry.find_many(list(titles)) if each.state in LIVING}
+    return {id: title for id, title in titles.items() if id in living}
 
 
 def _choices() -> dict[str, Any]:
