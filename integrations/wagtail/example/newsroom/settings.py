@@ -88,6 +88,7 @@ WAGTAILADMIN_BASE_URL = os.environ.get("NEWSROOM_URL", "http://localhost:8000")
 WAGTAILSEARCH_BACKENDS = {"default": {"BACKEND": "wagtail.search.backends.database"}}
 WAGTAIL_GRAVATAR_PROVIDER_URL = None  # nothing is fetched from other hosts
 WAGTAIL_ENABLE_UPDATE_CHECK = False
+WAGTAIL_FRONTEND_LOGIN_TEMPLATE = "newsroom/login.html"
 LOGIN_REDIRECT_URL = "/"
 
 DEFAULT_FROM_EMAIL = "The Example <alerts@example.org>"
