@@ -32,6 +32,7 @@ _PHRASES: dict[str, tuple[str, str]] = {
     "IRI": ("an <iri>", ""),
     "PNAME": ("a prefix:name", ""),
     "STRING": ("a 'quoted text'", ""),
+    "LANGUAGE": ("a language in quotes such as 'german'", ""),
     "NUMBER": ("a number", ""),
     "COMPARE": ("one of = != < <= > >=", ""),
     "ISA_COMPARE": ("one of <= >= =", ""),

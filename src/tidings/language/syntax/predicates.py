@@ -228,7 +228,7 @@ class PredicateParser(OperandParser):
         """The language after STEMMED."""
         at = self.at
         if self.kinds[at] != "STRING":
-            self._fail("STRING")
+            self._fail("LANGUAGE")
         language = self._plain(at, "a language").text.casefold()
         if (fault := language_fault(language)) is not None:
             self._refuse(at, *fault)
