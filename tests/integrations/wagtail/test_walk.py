@@ -16,7 +16,7 @@ from tests import postgresql
 from tests.integrations.wagtail.conftest import Mailbox, header, leave_link, text_of
 from tests.integrations.wagtail.site_process import running_site
 from tests.service.conftest import Running
-from tests.service.web.pages.conftest import chromium  # noqa: F401 - a fixture
+from tests.service.web.pages.conftest import running_chromium
 
 QUICK, WHOLE = "tests.integrations.wagtail.quick_settings", "newsroom.settings"
 
@@ -46,19 +46,16 @@ def address(request: pytest.FixtureRequest, tmp_path: Path, smtp: Mailbox) -> It
 
 
 @pytest.fixture
-def person(chromium: Any, address: str) -> Iterator[Callable[[], Any]]:  # noqa: F811 - the fixture
+def person(address: str) -> Iterator[Callable[[], Any]]:
     """Opens a browser of somebody else."""
-    contexts = []
+    with running_chromium() as chromium:
 
-    def make() -> Any:
-        context = chromium.new_context(base_url=address, viewport={"width": 1280, "height": 900})
-        context.set_default_timeout(20_000)
-        contexts.append(context)
-        return context.new_page()
+        def make() -> Any:
+            context = chromium.new_context(base_url=address, viewport={"width": 1280, "height": 900})
+            context.set_default_timeout(20_000)
+            return context.new_page()
 
-    yield make
-    for context in contexts:
-        context.close()
+        yield make
 
 
 def wait_for(mailbox: Mailbox, to: str, count: int) -> list[Any]:

@@ -24,7 +24,7 @@ def test_a_renewal_keeps_how_far_it_is(registry: Registry) -> None:
     store.move([moved, replace(A, id="2")])
     store.put(replace(A, secret=None, until=200.0, cursor=0))
     assert store.all(0.0) == [replace(moved, secret=None, until=200.0)]
-    store.remove("1", "2")
+    store.remove("1")
     assert store.all(0.0) == []
 
 

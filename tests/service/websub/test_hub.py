@@ -276,11 +276,11 @@ def test_the_end_of_a_feed_is_a_denial(
     ticket = {"Tidings-Ticket": cancelled["ticket"]}
     assert pushing.http.delete(f"/api/subscriptions/{cancelled['id']}", headers=ticket).is_success
     monkeypatch.setattr(module, "SWEEP", 0.0)
-    until(lambda: len(callbacks.asked) == 4)
-    assert not subscribers(pushing, callbacks.url("/a"))
-    assert not subscribers(pushing, callbacks.url("/b"))
+    # A sweep begins before the last one has ended, so a callback may be denied more than once.
+    until(lambda: {asked.query["hub.topic"][0] for asked in callbacks.asked[2:]} == {by_id, by_secret})
+    until(lambda: not subscribers(pushing, callbacks.url("/a")))
+    until(lambda: not subscribers(pushing, callbacks.url("/b")))
     denied = {asked.query["hub.topic"][0]: asked.query for asked in callbacks.asked[2:]}
-    assert set(denied) == {by_id, by_secret}
     assert denied[by_id]["hub.mode"] == ["denied"]
 
 

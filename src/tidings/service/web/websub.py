@@ -13,6 +13,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from tidings.errors import TidingsError
 from tidings.service.subscriptions.access_control import TooMany
+from tidings.service.web.api.callers import PROBLEM
 from tidings.service.websub.hub_requests import FORM, read_request
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ async def request_push(request: Request) -> PlainTextResponse:
             "description": "The challenge.",
             "content": {"application/octet-stream": {"schema": {"type": "string"}}},
         },
-        404: {"description": "This was not asked for.", **_TEXT},
+        404: {"description": "This was not asked for.", "content": _TEXT["content"] | PROBLEM["content"]},
     },
 )
 def verify_push(request: Request, key: Key) -> Response:

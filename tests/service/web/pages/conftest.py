@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -65,9 +66,9 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield served
 
 
-@pytest.fixture(scope="package")
-def chromium() -> Iterator[Any]:
-    """Not for the whole session: Playwright keeps an event loop in this thread, where others start theirs."""
+@contextmanager
+def running_chromium() -> Iterator[Any]:
+    """Skips the test where there is none."""
     found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if found is None:
         pytest.skip("no Chromium is installed on this machine; install the package chromium")
@@ -79,6 +80,13 @@ def chromium() -> Iterator[Any]:
             pytest.skip(f"Chromium does not start on this machine: {str(error).splitlines()[0]}")
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="package")
+def chromium() -> Iterator[Any]:
+    """Not for the whole session: Playwright keeps an event loop in this thread, where others start theirs."""
+    with running_chromium() as browser:
+        yield browser
 
 
 @dataclass
